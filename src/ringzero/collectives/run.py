@@ -1,0 +1,179 @@
+"""Run a schedule on real ranks: point-to-point messages over ``torch.distributed``, in place.
+
+There is no barrier between rounds. A send waits only for what must have arrived in the chunk it reads,
+and a chunk to be reduced lands in scratch memory that is kept from call to call: fresh memory costs a page
+fault every 4 KiB, which at these speeds is as much as the message. A chunk above ``SEGMENT_BYTES`` travels in
+several messages, so that a rank reduces one while the next is on its way and scratch memory stays bounded.
+"""
+
+from collections import deque
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+import torch.distributed as dist
+
+from ringzero.collectives.schedule import Schedule, chunk_bounds
+
+SEGMENT_BYTES = 16 * 2**20
+SCRATCH_SEGMENTS = 4  # landing places in use at once; the fifth arrival waits until one is reduced
+
+REDUCE = {
+    "sum": torch.Tensor.add_,
+    "avg": torch.Tensor.add_,  # divided once, by the caller
+    "product": torch.Tensor.mul_,
+    "max": lambda mine, theirs: torch.maximum(mine, theirs, out=mine),
+    "min": lambda mine, theirs: torch.minimum(mine, theirs, out=mine),
+}
+
+
+class Message(NamedTuple):
+    """One transfer as one rank sees it: elements ``start:stop`` of its buffer, to or from ``peer``."""
+
+    peer: int
+    start: int
+    stop: int
+    reduce: bool
+
+
+def run(schedule: Schedule, flat: torch.Tensor, op="sum", group=None):
+    """Run ``schedule`` in place on ``flat``, this rank's 1-D contiguous buffer.
+
+    Raises ValueError when a neighbour's buffer has another size or type (on the CPU; NCCL cannot tell cheaply).
+    """
+    group = group or dist.group.WORLD
+    steps = _messages_of_rank(schedule, group.rank(), flat.numel(), flat.element_size())
+    if flat.is_cuda:
+        _run_grouped(steps, flat, REDUCE[op], group)
+    else:
+        _check_neighbours(steps, flat, group)
+        _run_eager(steps, flat, REDUCE[op], group)
+
+
+@lru_cache(maxsize=256)
+def _messages_of_rank(schedule, rank, numel, element_size):
+    """What one rank does, in order: pairs ``(messages received, messages sent)``, one for each round and segment."""
+    bounds = chunk_bounds(numel, schedule.chunks)
+    # The first chunk is the largest; every rank cuts every chunk alike.
+    segments = max(1, -(-int(bounds[1]) * element_size // SEGMENT_BYTES))
+    steps = []
+    for round in schedule.rounds:
+        mine = [t for t in round if rank in (t.src, t.dst)]
+        for segment in range(segments):
+            received, sent = [], []
+            for src, dst, chunk, reduce in mine:
+                inner = chunk_bounds(int(bounds[chunk + 1] - bounds[chunk]), segments) + bounds[chunk]
+                start, stop = int(inner[segment]), int(inner[segment + 1])
+                if stop > start:
+                    message = Message(src if dst == rank else dst, start, stop, reduce)
+                    (received if dst == rank else sent).append(message)
+            if received or sent:
+                steps.append((received, sent))
+    return steps
+
+
+def _run_eager(steps, flat, combine, group):
+    """CPU: each message is a request of its own, waited for when a later message needs what it touches."""
+    arriving = {}  # start -> (work, target, landing): what is on its way into flat[start:]
+    leaving = {}  # start -> work of the last send that reads flat[start:]
+    landings = deque()  # starts of the arrivals that hold scratch memory, oldest first
+
+    def sent(start):
+        if (work := leaving.pop(start, None)) is not None:
+            work.wait()
+
+    def settle(start):
+        if (arrival := arriving.pop(start, None)) is not None:
+            work, target, landing = arrival
+            work.wait()
+            if landing is not None:
+                sent(start)
+                combine(target, landing[: target.numel()])
+                landings.remove(start)
+                _scratch_free(landing)
+
+    for receives, sends in steps:
+        ready = [arriving.get(message.start) for message in sends]
+        for peer, start, stop, reduce in receives:
+            settle(start)
+            target, landing = flat[start:stop], None
+            if reduce:
+                if len(landings) == SCRATCH_SEGMENTS:
+                    settle(landings[0])
+                landing = _scratch(target)
+                landings.append(start)
+            else:
+                sent(start)
+            into = target if landing is None else landing[: stop - start]
+            arriving[start] = (group.recv([into], peer, 0), target, landing)
+        for (peer, start, stop, _), arrival in zip(sends, ready, strict=True):
+            if arrival is not None and arriving.get(start) is arrival:
+                settle(start)
+            sent(start)
+            leaving[start] = group.send([flat[start:stop]], peer, 0)
+    for start in list(arriving):
+        settle(start)
+    for start in list(leaving):
+        sent(start)
+
+
+def _run_grouped(steps, flat, combine, group):
+    """GPU: the messages of a round go out as one group, the only order in which NCCL cannot deadlock.
+
+    Waiting is the stream's business, so the reductions queue up behind the messages without stopping the CPU.
+    """
+    for receives, sends in steps:
+        operations, landings = [], []
+        for peer, start, stop, reduce in receives:
+            target = flat[start:stop]
+            into = torch.empty_like(target) if reduce else target
+            operations.append(dist.P2POp(dist.irecv, into, group=group, group_peer=peer))
+            if reduce:
+                landings.append((target, into))
+        for peer, start, stop, _ in sends:
+            operations.append(dist.P2POp(dist.isend, flat[start:stop], group=group, group_peer=peer))
+        for work in dist.batch_isend_irecv(operations):
+            work.wait()
+        for target, landing in landings:
+            combine(target, landing)
+
+
+def _check_neighbours(steps, flat, group):
+    """Compare size and element type with every rank this one receives from, before any data moves."""
+    receives = {message.peer for received, _ in steps for message in received}
+    sends = {message.peer for _, sent in steps for message in sent}
+    mine = torch.tensor([flat.numel(), _TYPE_CODE[flat.dtype]])
+    theirs = {peer: torch.empty_like(mine) for peer in receives}
+    works = [group.recv([header], peer, 0) for peer, header in theirs.items()]
+    works += [group.send([mine], peer, 0) for peer in sends]
+    for work in works:
+        work.wait()
+    for peer, header in theirs.items():
+        numel, code = header.tolist()
+        if (numel, code) != (flat.numel(), _TYPE_CODE[flat.dtype]):
+            raise ValueError(
+                f"rank {peer} of the group brought {numel} elements of {_TYPES[code]}, rank {group.rank()} brought "
+                f"{flat.numel()} of {flat.dtype}; every rank must pass a tensor of the same size and dtype"
+            )
+
+
+_TYPES = sorted({value for value in vars(torch).values() if isinstance(value, torch.dtype)}, key=str)
+_TYPE_CODE = {dtype: code for code, dtype in enumerate(_TYPES)}
+
+_free = []  # scratch buffers (uint8) not in use, kept for the next call
+
+
+def _scratch(like):
+    """A buffer at least as long as ``like``, of its dtype: a kept one, else a new one."""
+    needed = like.numel() * like.element_size()
+    for index, buffer in enumerate(_free):
+        if buffer.numel() >= needed:
+            return _free.pop(index).view(like.dtype)
+    rounded = -(-needed // 64) * 64  # a whole number of elements of any type
+    return torch.empty(rounded, dtype=torch.uint8).view(like.dtype)
+
+
+def _scratch_free(buffer):
+    _free.append(buffer.view(torch.uint8))
+    _free.sort(key=torch.Tensor.numel)
+    del _free[:-SCRATCH_SEGMENTS]

@@ -1,0 +1,203 @@
+"""The notebook's side of the warm ranks: one ``torchrun``, one socket, one call at a time."""
+
+import atexit
+import contextlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+START_SECONDS = 120.0
+_current = None  # the pool of this process
+
+
+def acquire(world_size):
+    """A live pool of at least ``world_size`` ranks; started, or started anew, when there is none."""
+    global _current
+    if _current is not None and (_current.world_size < world_size or not _current.alive()):
+        stop()
+    if _current is None or _current.owner != os.getpid():
+        _current = Pool(world_size)
+    return _current
+
+
+def stop():
+    """End this process's warm ranks, if it has any."""
+    global _current
+    pool, _current = _current, None
+    if pool is not None and pool.owner == os.getpid():
+        pool.close()
+
+
+atexit.register(stop)
+
+
+class Pool:
+    """``world_size`` warm ranks under one ``torchrun``, connected to this process by a Unix socket.
+
+    The ranks end when ``close`` is called and when this process ends, however it ends.
+    """
+
+    def __init__(self, world_size):
+        self.world_size = world_size
+        self.owner = os.getpid()
+        self.broken = False  # a rank is gone or out of step: end this pool, start another
+        self.workers = []
+        self._buffers = {}
+        self._calls = 0
+        # Unix socket paths are limited to about 100 characters, so not under a long TMPDIR.
+        base = tempfile.gettempdir()
+        self.directory = Path(tempfile.mkdtemp(prefix="ringzero-", dir=base if len(base) < 60 else "/tmp"))
+        self._selector = selectors.DefaultSelector()
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self):
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with contextlib.closing(listener):
+            address = self.directory / "pool.sock"
+            listener.bind(str(address))
+            listener.listen(self.world_size)
+            listener.settimeout(0.1)
+            with open(self.directory / "torchrun.log", "wb") as log:
+                self.torchrun = subprocess.Popen(
+                    torchrun_command(self.world_size) + ["-m", "ringzero.launch.worker", str(address)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=rank_environment(self.world_size),
+                    start_new_session=True,  # Ctrl-C in the terminal reaches the notebook only
+                )
+            deadline = time.monotonic() + START_SECONDS
+            workers = {}
+            while len(workers) < self.world_size:
+                if self.torchrun.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(self._start_failure())
+                with contextlib.suppress(TimeoutError):
+                    connection, _ = listener.accept()
+                    connection.settimeout(START_SECONDS)
+                    hello = json.loads(connection.makefile("rb").readline())
+                    connection.setblocking(True)
+                    workers[hello["rank"]] = (connection, hello["pid"])
+        self.workers = [workers[rank][0] for rank in range(self.world_size)]
+        self.pids = [workers[rank][1] for rank in range(self.world_size)]
+        for rank, connection in enumerate(self.workers):
+            self._buffers[rank] = b""
+            self._selector.register(connection, selectors.EVENT_READ, rank)
+
+    def _start_failure(self):
+        log = (self.directory / "torchrun.log").read_text(errors="replace")
+        return f"torchrun could not start {self.world_size} ranks. It said:\n{log[-3000:]}"
+
+    def alive(self):
+        return not self.broken and self.torchrun.poll() is None
+
+    @contextlib.contextmanager
+    def call_directory(self):
+        """A fresh directory for one call, removed when the call is over."""
+        self._calls += 1
+        directory = self.directory / f"call-{self._calls}"
+        directory.mkdir()
+        try:
+            yield directory
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def send(self, ranks, message):
+        data = json.dumps(message).encode() + b"\n"
+        for rank in ranks:
+            with contextlib.suppress(OSError):  # a dead worker shows in ``exits``
+                self.workers[rank].sendall(data)
+
+    def exits(self, timeout):
+        """``{rank: exit code}`` of the children that ended within ``timeout`` seconds (it returns at the first).
+
+        A rank whose worker died, killed by the job or the machine, has the exit code None.
+        """
+        done = {}
+        for key, _ in self._selector.select(timeout):
+            rank = key.data
+            data = b""
+            with contextlib.suppress(OSError):
+                data = key.fileobj.recv(1 << 16)
+            if not data:
+                self._selector.unregister(key.fileobj)
+                done[rank], self.broken = None, True
+                continue
+            *lines, self._buffers[rank] = (self._buffers[rank] + data).split(b"\n")
+            for line in lines:
+                done[rank] = json.loads(line)["exit"]
+        return done
+
+    def close(self):
+        """End every process of the pool and remove its files."""
+        for connection in self.workers:
+            with contextlib.suppress(OSError):
+                connection.close()  # a worker that reads end-of-file kills its child and leaves
+        self._selector.close()
+        torchrun = getattr(self, "torchrun", None)
+        if torchrun is not None:
+            for rank_pid in getattr(self, "pids", []):
+                _wait_gone(rank_pid, 2.0)
+            _end(torchrun)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def torchrun_command(world_size):
+    """The command line of a one-node ``torchrun`` on a free port."""
+    return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world_size)]
+
+
+def rank_environment(world_size):
+    """The environment of a new rank. What the user has set stays."""
+    environment = dict(os.environ)
+    environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // world_size)))
+    if sys.platform == "linux":
+        # All ranks are on this machine; gloo would otherwise look up the host's name, which may not resolve.
+        environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    # A rank finds the package that started it, installed or not.
+    package_root = str(Path(__file__).resolve().parents[2])
+    environment["PYTHONPATH"] = os.pathsep.join(
+        dict.fromkeys([package_root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))])
+    )
+    return environment
+
+
+def _wait_gone(pid, seconds):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except OSError:
+            return
+        time.sleep(0.005)
+
+
+def _end(torchrun):
+    """End torchrun and everything below it. Its ranks have sessions of their own, so they are killed by id."""
+    import psutil
+
+    below = []
+    with contextlib.suppress(psutil.Error):
+        below = psutil.Process(torchrun.pid).children(recursive=True)
+    with contextlib.suppress(OSError):
+        os.killpg(torchrun.pid, signal.SIGTERM)
+    try:
+        torchrun.wait(2.0)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(OSError):
+            os.killpg(torchrun.pid, signal.SIGKILL)
+        torchrun.wait()
+    for process in below:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
