@@ -25,7 +25,8 @@ ALGORITHMS = {
 def all_reduce(tensor, op="sum", *, algorithm="ring", group=None):
     """Replace ``tensor`` on every rank by the elementwise ``op`` over all ranks. Returns ``tensor``.
 
-    ``op`` is "sum", "avg", "product", "max" or "min". Ranks end with the same bits: each chunk is reduced once and copied.
+    ``op`` is "sum", "avg", "product", "max" or "min". All ranks end with the same bits: a chunk is reduced once
+    and copied.
     """
     flat_tensor, group = _check("all_reduce", tensor, op, group)
     run(_schedule("all_reduce", algorithm, group.size()), flat_tensor, op, group)
@@ -51,7 +52,10 @@ def all_gather(tensor, *, algorithm="ring", group=None):
 
 
 def reduce(tensor, root=0, op="sum", *, algorithm="flat", group=None):
-    """Replace ``tensor`` on rank ``root`` of the group by the ``op`` over all ranks; others keep theirs. Returns ``tensor``."""
+    """Replace ``tensor`` on rank ``root`` of the group by the ``op`` over all ranks; others keep theirs.
+
+    Returns ``tensor``.
+    """
     flat_tensor, group = _check("reduce", tensor, op, group)
     run(_schedule("reduce", algorithm, group.size(), root=root), flat_tensor, op, group)
     return _average(tensor, op, group) if group.rank() == root else tensor

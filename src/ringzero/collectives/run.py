@@ -16,6 +16,7 @@ import torch.distributed as dist
 from ringzero.collectives.schedule import Schedule, chunk_bounds
 
 SEGMENT_BYTES = 16 * 2**20
+HEADER_TAG = 2**30  # of the message that says how much a rank brings; data has smaller tags
 SCRATCH_SEGMENTS = 4  # landing places in use at once; the fifth arrival waits until one is reduced
 
 REDUCE = {
@@ -43,19 +44,16 @@ def run(schedule: Schedule, flat: torch.Tensor, op="sum", group=None):
     """
     group = group or dist.group.WORLD
     steps = _messages_of_rank(schedule, group.rank(), flat.numel(), flat.element_size())
-    if flat.is_cuda:
-        _run_grouped(steps, flat, REDUCE[op], group)
-    else:
-        _check_neighbours(steps, flat, group)
-        _run_eager(steps, flat, REDUCE[op], group)
+    execute = _run_grouped if flat.is_cuda else _run_eager
+    execute(steps, flat, REDUCE[op], group)
 
 
 @lru_cache(maxsize=256)
 def _messages_of_rank(schedule, rank, numel, element_size):
     """What one rank does, in order: pairs ``(messages received, messages sent)``, one for each round and segment."""
     bounds = chunk_bounds(numel, schedule.chunks)
-    # The first chunk is the largest; every rank cuts every chunk alike.
-    segments = max(1, -(-int(bounds[1]) * element_size // SEGMENT_BYTES))
+    largest = -(-numel // schedule.chunks) * element_size
+    segments = max(1, -(-largest // SEGMENT_BYTES))  # the same for every chunk, so that sender and receiver agree
     steps = []
     for round in schedule.rounds:
         mine = [t for t in round if rank in (t.src, t.dst)]
@@ -74,6 +72,7 @@ def _messages_of_rank(schedule, rank, numel, element_size):
 
 def _run_eager(steps, flat, combine, group):
     """CPU: each message is a request of its own, waited for when a later message needs what it touches."""
+    headers = _Headers(steps, flat, group)
     arriving = {}  # start -> (work, target, landing): what is on its way into flat[start:]
     leaving = {}  # start -> work of the last send that reads flat[start:]
     landings = deque()  # starts of the arrivals that hold scratch memory, oldest first
@@ -85,6 +84,7 @@ def _run_eager(steps, flat, combine, group):
     def settle(start):
         if (arrival := arriving.pop(start, None)) is not None:
             work, target, landing = arrival
+            headers.check()
             work.wait()
             if landing is not None:
                 sent(start)
@@ -93,7 +93,10 @@ def _run_eager(steps, flat, combine, group):
                 _scratch_free(landing)
 
     for receives, sends in steps:
-        ready = [arriving.get(message.start) for message in sends]
+        for peer, start, stop, _ in sends:
+            settle(start)
+            sent(start)
+            leaving[start] = group.send([flat[start:stop]], peer, headers.tag)
         for peer, start, stop, reduce in receives:
             settle(start)
             target, landing = flat[start:stop], None
@@ -105,16 +108,12 @@ def _run_eager(steps, flat, combine, group):
             else:
                 sent(start)
             into = target if landing is None else landing[: stop - start]
-            arriving[start] = (group.recv([into], peer, 0), target, landing)
-        for (peer, start, stop, _), arrival in zip(sends, ready, strict=True):
-            if arrival is not None and arriving.get(start) is arrival:
-                settle(start)
-            sent(start)
-            leaving[start] = group.send([flat[start:stop]], peer, 0)
+            arriving[start] = (group.recv([into], peer, headers.tag), target, landing)
     for start in list(arriving):
         settle(start)
     for start in list(leaving):
         sent(start)
+    headers.check()
 
 
 def _run_grouped(steps, flat, combine, group):
@@ -138,27 +137,40 @@ def _run_grouped(steps, flat, combine, group):
             combine(target, landing)
 
 
-def _check_neighbours(steps, flat, group):
-    """Compare size and element type with every rank this one receives from, before any data moves."""
-    receives = {message.peer for received, _ in steps for message in received}
-    sends = {message.peer for _, sent in steps for message in sent}
-    mine = torch.tensor([flat.numel(), _TYPE_CODE[flat.dtype]])
-    theirs = {peer: torch.empty_like(mine) for peer in receives}
-    works = [group.recv([header], peer, 0) for peer, header in theirs.items()]
-    works += [group.send([mine], peer, 0) for peer in sends]
-    for work in works:
-        work.wait()
-    for peer, header in theirs.items():
-        numel, code = header.tolist()
-        if (numel, code) != (flat.numel(), _TYPE_CODE[flat.dtype]):
-            raise ValueError(
-                f"rank {peer} of the group brought {numel} elements of {_TYPES[code]}, rank {group.rank()} brought "
-                f"{flat.numel()} of {flat.dtype}; every rank must pass a tensor of the same size and dtype"
-            )
+class _Headers:
+    """Each rank tells those it sends to how much it brings, beside the data, which does not wait for it.
+
+    The data's tag depends on size and type, so buffers that do not match never meet: gloo would end the process
+    if the larger went into the smaller, and say nothing the other way round.
+    """
+
+    def __init__(self, steps, flat, group):
+        self._rank, self._mine = group.rank(), (flat.numel(), flat.dtype)
+        code = _TYPES.index(flat.dtype)
+        self.tag = (flat.numel() * len(_TYPES) + code) % HEADER_TAG
+        words = torch.tensor([flat.numel(), code])
+        self._theirs = {message.peer: torch.empty_like(words) for receives, _ in steps for message in receives}
+        to = {message.peer for _, sends in steps for message in sends}
+        self._works = [group.send([words], peer, HEADER_TAG) for peer in to]
+        self._works += [group.recv([words], peer, HEADER_TAG) for peer, words in self._theirs.items()]
+
+    def check(self):
+        """Raise ValueError unless every rank we receive from brings what we bring. Only the first call waits."""
+        if not self._works:
+            return
+        for work in self._works:
+            work.wait()
+        self._works = []
+        for peer, words in self._theirs.items():
+            numel, code = words.tolist()
+            if (numel, _TYPES[code]) != self._mine:
+                raise ValueError(
+                    f"rank {peer} of the group brought {numel} elements of {_TYPES[code]}, rank {self._rank} brought "
+                    f"{self._mine[0]} of {self._mine[1]}; every rank must pass a tensor of the same size and dtype"
+                )
 
 
 _TYPES = sorted({value for value in vars(torch).values() if isinstance(value, torch.dtype)}, key=str)
-_TYPE_CODE = {dtype: code for code, dtype in enumerate(_TYPES)}
 
 _free = []  # scratch buffers (uint8) not in use, kept for the next call
 

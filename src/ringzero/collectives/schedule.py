@@ -83,7 +83,7 @@ class Schedule:
         return np.arange(self.chunks) * self.world_size // self.chunks
 
     def bytes_sent(self, numel, element_size):
-        """Bytes each rank sends for a buffer of ``numel`` elements of ``element_size`` bytes. Shape ``(world_size,)``."""
+        """Bytes each rank sends for ``numel`` elements of ``element_size`` bytes each. Shape ``(world_size,)``."""
         return self.link_bytes(numel, element_size).sum(axis=1)
 
     def link_bytes(self, numel, element_size):
@@ -105,14 +105,13 @@ class Schedule:
 def chunk_bounds(numel, chunks):
     """Where each chunk of a buffer of ``numel`` elements begins, and the end: ``chunks + 1`` offsets in elements.
 
-    The first ``numel % chunks`` chunks hold one element more than the rest.
+    Sizes differ by at most one element, and so do those of any two runs of neighbouring chunks: the larger ones
+    are spread out, so no rank of a ring carries more than its share by as much as a chunk.
 
     >>> chunk_bounds(7, 3).tolist()
-    [0, 3, 5, 7]
+    [0, 2, 4, 7]
     """
-    small, larger = divmod(numel, chunks)
-    index = np.arange(chunks + 1)
-    return index * small + np.minimum(index, larger)
+    return np.arange(chunks + 1) * numel // chunks
 
 
 def check_world_size(world_size, root=0):

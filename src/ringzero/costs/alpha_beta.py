@@ -63,9 +63,9 @@ def seconds(coefficients, size, alpha, beta, gamma=0.0):
 
 
 def best_broadcast_chunks(world_size, size, alpha, beta):
-    """The number of pieces K (a real number) that makes the pipelined ring broadcast fastest: sqrt((N-2) S beta / alpha).
+    """The number of pieces K (a real number) that makes the pipelined ring broadcast fastest.
 
-    From (N-2+K)(alpha + S beta / K): more pieces fill the pipe sooner and pay more latencies.
+    sqrt((N-2) S beta / alpha), from (N-2+K)(alpha + S beta / K): more pieces fill the pipe sooner, at an alpha each.
     """
     n = _ranks(world_size)
     return max(1.0, sqrt(max(n - 2, 0) * size * beta / alpha))
@@ -99,7 +99,7 @@ def bus_bandwidth_factor(collective, world_size):
 
 
 def algorithm_bandwidth(size, elapsed):
-    """Bytes a second the caller sees: ``size`` bytes (the whole buffer, as nccl-tests counts it) in ``elapsed`` seconds."""
+    """Bytes a second the caller sees: the whole buffer (``size`` bytes) in ``elapsed`` seconds, as nccl-tests has it."""
     return size / elapsed
 
 
@@ -109,7 +109,7 @@ def bus_bandwidth(collective, world_size, size, elapsed):
 
 
 def fit_alpha_beta(coefficients, sizes, times):
-    """``(alpha, beta)`` that explain measured ``times`` (s) of a collective with these coefficients at ``sizes`` (bytes).
+    """``(alpha, beta)`` that best explain ``times`` (s) measured at ``sizes`` (bytes), for these coefficients.
 
     Least squares on the relative error, so that a 64 KiB row counts as much as a 64 MiB one.
     Raises ValueError for fewer than two different sizes.

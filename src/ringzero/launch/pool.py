@@ -49,7 +49,7 @@ class Pool:
         self.world_size = world_size
         self.owner = os.getpid()
         self.broken = False  # a rank is gone or out of step: end this pool, start another
-        self.workers = []
+        self.torchrun, self.workers, self.pids = None, [], []
         self._buffers = {}
         self._calls = 0
         # Unix socket paths are limited to about 100 characters, so not under a long TMPDIR.
@@ -71,7 +71,8 @@ class Pool:
             listener.settimeout(0.1)
             with open(self.directory / "torchrun.log", "wb") as log:
                 self.torchrun = subprocess.Popen(
-                    torchrun_command(self.world_size) + ["-m", "ringzero.launch.worker", str(address)],
+                    torchrun_command(self.world_size, self.directory / "logs")
+                    + ["-m", "ringzero.launch.worker", str(address)],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -82,6 +83,7 @@ class Pool:
             workers = {}
             while len(workers) < self.world_size:
                 if self.torchrun.poll() is not None or time.monotonic() > deadline:
+                    self.workers, self.pids = map(list, zip(*workers.values(), strict=True)) if workers else ([], [])
                     raise RuntimeError(self._start_failure())
                 with contextlib.suppress(TimeoutError):
                     connection, _ = listener.accept()
@@ -145,17 +147,21 @@ class Pool:
             with contextlib.suppress(OSError):
                 connection.close()  # a worker that reads end-of-file kills its child and leaves
         self._selector.close()
-        torchrun = getattr(self, "torchrun", None)
-        if torchrun is not None:
-            for rank_pid in getattr(self, "pids", []):
-                _wait_gone(rank_pid, 2.0)
-            _end(torchrun)
+        if self.torchrun is not None:
+            with contextlib.suppress(OSError):
+                os.killpg(self.torchrun.pid, signal.SIGKILL)  # it holds nothing worth a slow goodbye
+            self.torchrun.wait()
+            for pid in self.pids:  # each has a session of its own: by id, and not before it had time to clean up
+                _wait_gone(pid, 2.0)
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
-def torchrun_command(world_size):
+def torchrun_command(world_size, log_directory):
     """The command line of a one-node ``torchrun`` on a free port."""
-    return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world_size)]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world_size)]
+    return [*command, "--log-dir", str(log_directory)]
 
 
 def rank_environment(world_size):
@@ -181,23 +187,3 @@ def _wait_gone(pid, seconds):
         except OSError:
             return
         time.sleep(0.005)
-
-
-def _end(torchrun):
-    """End torchrun and everything below it. Its ranks have sessions of their own, so they are killed by id."""
-    import psutil
-
-    below = []
-    with contextlib.suppress(psutil.Error):
-        below = psutil.Process(torchrun.pid).children(recursive=True)
-    with contextlib.suppress(OSError):
-        os.killpg(torchrun.pid, signal.SIGTERM)
-    try:
-        torchrun.wait(2.0)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(OSError):
-            os.killpg(torchrun.pid, signal.SIGKILL)
-        torchrun.wait()
-    for process in below:
-        with contextlib.suppress(psutil.Error):
-            process.kill()

@@ -5,7 +5,9 @@
 """
 
 import html
+import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -58,7 +60,7 @@ class RankError(RuntimeError):
         return [f"{type(self).__name__}: {self}"]
 
 
-class RankTimeout(RankError):
+class RankTimeout(RankError):  # noqa: N818  (it is a RankError)
     """The ranks were not done within the call's time."""
 
 
@@ -132,14 +134,15 @@ def _run(warm, call, message, world_size, timeout):
         raise _failure(call, exits, output)
     if where:
         raise _timeout(call, where, world_size, timeout, output)
-    results = []
+    returns, records = [], []
     for rank in range(world_size):
         try:
-            results.append(plain.load(call / f"{rank}.result"))
+            returns.append(plain.load(call / f"{rank}.result"))
         except ValueError as error:
             raise RankError(f"rank {rank} left a result that cannot be read: {error}", rank, output) from None
-    trace = [{"rank": rank, **record} for rank, result in enumerate(results) for record in result["trace"]]
-    return Ranks([result["value"] for result in results], output, seconds, trace)
+        if message["trace"]:
+            records += [{"rank": rank, **record} for record in json.loads(_read(call / f"{rank}.trace"))]
+    return Ranks(returns, output, seconds, records)
 
 
 def _kill(warm, running):
@@ -156,8 +159,6 @@ def _kill(warm, running):
 
 def _failure(call, exits, output):
     """The RankError for the rank that failed first; others usually fail as an echo of it."""
-    import json
-
     reports = []
     for rank, status in exits.items():
         if status == 0 and (call / f"{rank}.result").exists():
@@ -189,8 +190,6 @@ def _is_echo(message):
 
 
 def _how_it_ended(status):
-    import signal
-
     if status is None:
         return "was killed together with the process that watched over it"
     if status < 0:

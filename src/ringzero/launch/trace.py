@@ -6,7 +6,8 @@ or NCCL. It starts no communication of its own. A record is a dict:
     rank      who did it (added when the ranks' records are joined)
     sequence  0, 1, 2, … in the order this rank called
     kind      "send", "recv", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter",
-              "reduce_scatter", "all_to_all", "barrier"
+              "reduce_scatter", "all_to_all", "barrier"; "header" for the 16 bytes in which ringzero's own
+              collectives compare sizes before data moves
     peer      the other rank of a send or recv, the root of a rooted collective, else None; a rank of ``group``
     bytes     size of the tensors this rank passed in
     group     the name of the process group
@@ -18,6 +19,7 @@ import time
 import torch
 import torch.distributed as dist
 
+HEADER_TAG, HEADER_BYTES = 2**30, 16
 _records = []
 
 
@@ -124,7 +126,7 @@ def _recording(method, kind, input_index):
     def operation(self, *args, **options):
         record = {
             "sequence": len(_records),
-            "kind": kind,
+            "kind": "header" if _is_header(kind, args) else kind,
             "peer": _peer(kind, args, options),
             "bytes": sum(tensor.numel() * tensor.element_size() for tensor in _tensors(args[input_index:][:1])),
             "group": self.group_name,
@@ -136,6 +138,11 @@ def _recording(method, kind, input_index):
 
     operation.__name__ = method
     return operation
+
+
+def _is_header(kind, args):
+    """A few words about a message to come, as ``ringzero.collectives.run`` sends them; not data."""
+    return kind in ("send", "recv") and args[-1] == HEADER_TAG and args[0][0].nbytes <= HEADER_BYTES
 
 
 def _peer(kind, args, options):

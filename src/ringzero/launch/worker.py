@@ -18,6 +18,7 @@ import faulthandler
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -26,13 +27,16 @@ import traceback
 from datetime import timedelta
 from pathlib import Path
 
+import psutil
+
 IDLE_SECONDS = 900  # an unused pool ends by itself; the next call starts a fresh one
 STACK_SIGNAL = signal.SIGUSR1
 
 
 def main(socket_path):
-    import torch
-    import torch.distributed  # noqa: F401  (the point of a warm rank: these imports are done)
+    import cloudpickle  # noqa: F401  (the point of a warm rank: these imports are done)
+    import numpy  # noqa: F401
+    import torch.distributed  # noqa: F401
 
     _become_reaper()
     rank = int(os.environ["RANK"])
@@ -55,8 +59,10 @@ def main(socket_path):
             os.read(wakeup_read, 4096)
         if connection in ready:
             data = connection.recv(1 << 16)
-            if not data:  # the notebook is gone
+            if not data:  # the notebook is gone, perhaps without a chance to clean up
                 _kill_descendants()
+                if rank == 0:
+                    shutil.rmtree(os.path.dirname(socket_path), ignore_errors=True)
                 return
             *messages, pending = (pending + data).split(b"\n")
             for message in map(json.loads, messages):
@@ -102,8 +108,6 @@ def _reap(child):
 
 def _kill_descendants(keep=None):
     """Kill what this worker's child started, and the child. ``keep`` is killed too but left for ``_reap``."""
-    import psutil
-
     me = psutil.Process()
     for _ in range(50):  # a fork bomb may outrun one sweep
         try:
@@ -163,9 +167,12 @@ def run_job(rank, job, call):
         store = _init_process_group(rank, job, call)
         function, args = cloudpickle.loads((call / "job.pkl").read_bytes())
         result = function(*args)
-        operations = _trace_operations(job)
+        if job["trace"]:
+            from ringzero.launch import trace
+
+            (call / f"{rank}.trace").write_text(json.dumps(trace.recorded()))
         unfinished = call / f"{rank}.unfinished"
-        plain.dump({"value": result, "trace": operations}, unfinished)
+        plain.dump(result, unfinished)
         unfinished.rename(call / f"{rank}.result")
         # A rank that leaves closes its connections: wait until nobody needs them.
         store.set(f"done/{rank}", "")
@@ -216,14 +223,6 @@ def _backend(job):
     return trace.register(backend)
 
 
-def _trace_operations(job):
-    if not job["trace"]:
-        return []
-    from ringzero.launch import trace
-
-    return trace.recorded()
-
-
 def _redirect_output(path):
     """Send this process's and its children's stdout and stderr to ``path``, as they are written."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -241,3 +240,4 @@ def _die_with_parent():
 
 if __name__ == "__main__":
     main(sys.argv[1])
+    os._exit(0)  # unloading torch takes longer than everything else here

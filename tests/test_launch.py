@@ -1,0 +1,453 @@
+"""``launch``: what comes back, what a failure says, and that nothing is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import torch
+import torch.distributed as dist
+
+from ringzero import RankError, Ranks, RankTimeout, launch
+from ringzero.launch import plain, pool
+
+
+def everything(word, number):
+    print(f"{word} from rank {dist.get_rank()}")
+    os.write(2, b"straight to the descriptor\n")
+    total = torch.tensor([float(dist.get_rank())])
+    dist.all_reduce(total)
+    return {
+        "rank": dist.get_rank(),
+        "world_size": dist.get_world_size(),
+        "total": total,
+        "number": number,
+        "cwd": os.getcwd(),
+    }
+
+
+@pytest.mark.parametrize("world_size", [5, 1, 2, 3, 4])  # the largest first: smaller calls use some of its ranks
+def test_returns_output_and_seconds_by_rank(world_size):
+    ranks = launch(everything, "hello", 2.5, world_size=world_size)
+    assert isinstance(ranks, Ranks)
+    assert ranks.world_size == world_size
+    for rank, value in enumerate(ranks.returns):
+        assert value["rank"] == rank
+        assert value["total"].item() == sum(range(world_size))
+        assert (value["number"], value["world_size"], value["cwd"]) == (2.5, world_size, os.getcwd())
+        assert ranks.output[rank] == f"hello from rank {rank}\nstraight to the descriptor\n"
+    assert 0 < ranks.seconds < 20
+    assert "rank 0 │ hello from rank 0" in repr(ranks)
+    assert "&lt;" not in ranks._repr_html_() or "<pre" in ranks._repr_html_()
+
+
+def test_closures_and_lambdas_travel_by_value():
+    offset = torch.arange(3)
+    assert launch(lambda x: (offset + x).tolist(), 10).returns == [[10, 11, 12]] * 2
+
+
+def test_nothing_is_shared_between_calls():
+    def leave_something():
+        import builtins
+
+        already = hasattr(builtins, "left")
+        builtins.left = True
+        os.environ["LEFT"] = "1"
+        return already, float(np.random.rand())
+
+    first, second = launch(leave_something), launch(leave_something)
+    assert [r[0] for r in first.returns + second.returns] == [False] * 4
+    assert len({r[1] for r in first.returns + second.returns}) == 4, "a fork must not repeat its parent's random draws"
+
+
+def test_plain_data_survives_exactly():
+    def awkward():
+        return {
+            "float": [0.1, float("inf"), -0.0],
+            "nan": float("nan"),
+            "complex": 1 + 2j,
+            "bytes": b"\x00\xff",
+            (1, "tuple key"): (None, True, 2**80, "text"),
+            "bfloat16": torch.tensor([1.5], dtype=torch.bfloat16),
+            "complex128": torch.tensor([1 + 2j], dtype=torch.complex128),
+            "empty": torch.empty(0, 3),
+            "scalar": torch.tensor(3),
+            "transposed": torch.arange(6).reshape(2, 3).t(),
+            "array": np.arange(4, dtype=np.int16),
+            "numpy scalar": np.float32(0.5),
+        }
+
+    value = launch(awkward, world_size=1).returns[0]
+    assert value["float"] == [0.1, float("inf"), 0.0]
+    assert str(value["float"][2]) == "-0.0"
+    assert value["nan"] != value["nan"]
+    assert (value["complex"], value["bytes"]) == (1 + 2j, b"\x00\xff")
+    assert value[(1, "tuple key")] == (None, True, 2**80, "text")
+    assert torch.equal(value["bfloat16"], torch.tensor([1.5], dtype=torch.bfloat16))
+    assert torch.equal(value["complex128"], torch.tensor([1 + 2j], dtype=torch.complex128))
+    assert (value["empty"].shape, value["scalar"].item()) == ((0, 3), 3)
+    assert torch.equal(value["transposed"], torch.arange(6).reshape(2, 3).t())
+    assert value["array"].dtype == np.int16
+    assert value["numpy scalar"] == 0.5
+
+
+def test_what_is_not_plain_is_refused_by_name():
+    with pytest.raises(
+        RankError, match=r"the returned value\['model'\]\[1\] is a torch.nn.modules.linear.Linear; a rank returns"
+    ):
+        launch(lambda: {"model": [1, torch.nn.Linear(2, 2)]}, world_size=1)
+
+
+def test_a_file_that_is_no_result_is_refused(tmp_path):
+    for content in (b"", b"{}", b"\x80\x04K\x01.", b"\xff" * 64):
+        (tmp_path / "result").write_bytes(content)
+        with pytest.raises(ValueError, match="does not hold plain data"):
+            plain.load(tmp_path / "result")
+
+
+def fail_on_rank_1():
+    if dist.get_rank() == 1:
+        print("about to fail")
+        raise KeyError("gradient of layer 3")
+    dist.all_reduce(torch.ones(1))
+
+
+def test_the_first_failing_rank_comes_with_its_own_lines():
+    with pytest.raises(RankError) as caught:
+        launch(fail_on_rank_1, world_size=3)
+    message = str(caught.value)
+    assert caught.value.rank == 1
+    assert message.startswith("rank 1 failed:\nTraceback")
+    assert 'raise KeyError("gradient of layer 3")' in message
+    assert "rank 1 had printed:\nabout to fail" in message
+    assert "The other ranks (0, 2) were stopped because rank 1 failed." in message
+    assert "ringzero/launch" not in message
+
+
+ENDINGS = {
+    "os._exit(0)": (lambda: os._exit(0), "rank 1 ended with exit status 0 before its function returned"),
+    "os._exit(3)": (lambda: os._exit(3), "rank 1 ended with exit status 3 before its function returned"),
+    "sys.exit": (lambda: sys.exit(0), "rank 1 failed:\n.*SystemExit"),
+    "SIGKILL": (
+        lambda: os.kill(os.getpid(), signal.SIGKILL),
+        "rank 1 was ended by the signal SIGKILL before it returned",
+    ),
+    "segmentation fault": (
+        lambda: __import__("ctypes").string_at(0),
+        "signal SIGSEGV before it returned\n.*in string_at",
+    ),
+    "killing the warm rank": (
+        lambda: (os.kill(os.getppid(), signal.SIGKILL), time.sleep(5)),
+        "rank 1 was killed together with the process that watched over it",
+    ),
+}
+
+
+def end_on_rank_1(how):
+    if dist.get_rank() == 1:
+        ENDINGS[how][0]()
+    dist.all_reduce(torch.ones(1))
+
+
+@pytest.mark.parametrize("how", ENDINGS)
+def test_a_rank_that_leaves_early_is_named_and_the_next_call_works(how):
+    with pytest.raises(RankError, match="(?s)" + ENDINGS[how][1]) as caught:
+        launch(end_on_rank_1, how, world_size=3)
+    assert caught.value.rank == 1
+    assert launch(dist.get_rank, world_size=3).returns == [0, 1, 2]
+
+
+def hang():
+    if dist.get_rank() == 0:
+        dist.all_reduce(torch.ones(1))  # nobody else comes
+
+
+def test_a_hang_ends_on_time_and_says_where():
+    start = time.monotonic()
+    with pytest.raises(RankTimeout) as caught:
+        launch(hang, world_size=3, timeout=3.0)
+    assert time.monotonic() - start < 13
+    message = str(caught.value)
+    assert "3 ranks were not done after 3 s." in message
+    assert f'rank 0 was at\n  File "{__file__}", line {hang.__code__.co_firstlineno + 2} in hang' in message
+    assert "rank 1 had returned\nrank 2 had returned" in message
+
+
+def test_a_slow_rank_is_no_hang():
+    def slow():
+        if dist.get_rank() == 1:
+            time.sleep(1.6)
+        dist.all_reduce(torch.ones(1))
+
+    launch(slow, timeout=2.0 * 2)
+
+
+def leftovers():
+    """Processes of ranks, and temporary directories, of this test run."""
+    mine = {os.getpid()}
+    ranks = []
+    for process in psutil.process_iter(["pid", "cmdline", "ppid"]):
+        line = " ".join(process.info["cmdline"] or [])
+        if str(pool_base()) in line or "orphan-of-ringzero" in line:
+            ranks.append(process.info["pid"])
+    return set(ranks) - mine, sorted(path.name for path in pool_base().glob("ringzero-*"))
+
+
+def pool_base():
+    return Path(tempfile.gettempdir())
+
+
+@pytest.fixture
+def own_tmp(tmp_path_factory, monkeypatch):
+    """A temporary directory of our own, so that another test run beside this one is not counted."""
+    directory = Path(tempfile.mkdtemp(prefix="rzt-"))
+    monkeypatch.setenv("TMPDIR", str(directory))
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    pool.stop()
+    yield directory
+    pool.stop()
+    os.rmdir(directory)  # fails if anything is left in it
+
+
+def wait_until(condition, seconds=5.0):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
+
+
+def start_a_daemon():
+    script = "import os,sys,time; os.setsid(); sys.argv[1:]; time.sleep(600)"
+    subprocess.Popen([sys.executable, "-c", script, "orphan-of-ringzero"], start_new_session=True)
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)", "orphan-of-ringzero"])
+        os._exit(0)
+    time.sleep(0.2)
+
+
+def test_daemons_a_rank_started_are_ended_with_the_call(own_tmp):
+    launch(start_a_daemon, world_size=2)
+    warm = set(pool.acquire(2).pids) | {pool.acquire(2).torchrun.pid}
+    assert wait_until(lambda: leftovers()[0] <= warm), leftovers()
+
+
+def test_nothing_is_left_after_stop(own_tmp):
+    for function in (hang, fail_on_rank_1):
+        with pytest.raises(RankError):
+            launch(function, world_size=3, timeout=1.0)
+    launch(everything, "x", 1, world_size=3)
+    assert list(own_tmp.glob("*/call-*")) == []
+    pool.stop()
+    assert wait_until(lambda: leftovers() == (set(), [])), leftovers()
+    assert list(own_tmp.iterdir()) == []
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_left_when_the_caller_is_killed(own_tmp, tmp_path, end):
+    script = tmp_path / "caller.py"
+    script.write_text(
+        textwrap.dedent("""
+        import time, torch, torch.distributed as dist
+        from ringzero import launch
+        def work():
+            open("started", "w").close()
+            time.sleep(600)
+        launch(work, world_size=2, timeout=600)
+        """)
+    )
+    with subprocess.Popen([sys.executable, script], cwd=tmp_path, stderr=subprocess.PIPE) as caller:
+        assert wait_until((tmp_path / "started").exists, 60)
+        caller.send_signal(end)
+        start = time.monotonic()
+        caller.wait(10)
+    assert wait_until(lambda: leftovers() == (set(), [])), leftovers()
+    print(f"gone {time.monotonic() - start:.2f} s after {end.name}")
+
+
+def test_an_interrupt_ends_the_ranks_and_the_next_call_works(own_tmp):
+    def forever():
+        while True:
+            time.sleep(0.01)
+
+    launch(everything, "warm up", 1)
+    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        launch(forever, timeout=60)
+    timer.join()
+    print(f"interrupt took {time.monotonic() - start - 0.5:.2f} s")
+    assert wait_until(lambda: leftovers()[0] == set()), leftovers()
+    assert launch(dist.get_rank).returns == [0, 1]
+
+
+def one_of_each():
+    rank, n = dist.get_rank(), dist.get_world_size()
+    x = torch.ones(4)
+    dist.broadcast(x, src=1)
+    dist.reduce(x, dst=2)
+    dist.all_reduce(x)
+    parts = [torch.zeros(4) for _ in range(n)]
+    dist.all_gather(parts, x)
+    dist.gather(x, parts if rank == 0 else None, dst=0)
+    dist.scatter(x, parts if rank == 0 else None, src=0)
+    dist.reduce_scatter(x, [part.clone() for part in parts])
+    dist.all_to_all(parts, [part.clone() for part in parts])
+    dist.barrier()
+    works = [dist.isend(x, (rank + 1) % n), dist.irecv(torch.zeros(4), (rank - 1) % n)]
+    for work in works:
+        work.wait()
+    group = dist.new_group([0, 1])
+    if rank < 2:
+        dist.all_reduce(torch.ones(4, dtype=torch.float64), group=group)
+    never_waited_for = dist.isend(x, (rank + 1) % n)
+    dist.irecv(torch.zeros(4), (rank - 1) % n).wait()
+    dist.barrier()  # torch cancels a send whose handle is dropped before it has left
+    assert never_waited_for is not None
+
+
+def test_the_trace_has_every_operation():
+    trace = launch(one_of_each, world_size=3, trace=True).trace
+    kinds = [
+        "broadcast",
+        "reduce",
+        "all_reduce",
+        "all_gather",
+        "gather",
+        "scatter",
+        "reduce_scatter",
+        "all_to_all",
+        "barrier",
+    ]
+    for rank in range(3):
+        mine = [op for op in trace if op["rank"] == rank]
+        assert [op["sequence"] for op in mine] == list(range(len(mine)))
+        extra = ["all_reduce"] if rank < 2 else []
+        assert [op["kind"] for op in mine] == [*kinds, "send", "recv", *extra, "send", "recv", "barrier"]
+        named = {op["kind"]: op for op in mine[:11]}
+        assert (named["broadcast"]["peer"], named["reduce"]["peer"], named["scatter"]["peer"]) == (1, 2, 0)
+        assert (named["send"]["peer"], named["recv"]["peer"]) == ((rank + 1) % 3, (rank - 1) % 3)
+        assert named["all_reduce"]["bytes"] == named["send"]["bytes"] == 16
+        assert (named["reduce_scatter"]["bytes"], named["barrier"]["bytes"]) == (48, 0)
+        assert all(op["start"] <= op["end"] for op in mine[:-3])
+        assert mine[-3]["end"] is None, "a send nobody waited for"
+        if extra:
+            assert mine[11]["group"] != mine[0]["group"]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: launch(dist.get_rank, world_size=0), ValueError, "world_size is 0; give at least 1 rank"),
+        (lambda: launch(dist.get_rank, world_size=-1), ValueError, "world_size is -1; give at least 1 rank"),
+        (lambda: launch(dist.get_rank, world_size=2.0), TypeError, "world_size is 2.0; it is the number of ranks"),
+        (lambda: launch(dist.get_rank, world_size=True), TypeError, "world_size is True"),
+        (lambda: launch(None), TypeError, "launch takes a function to run on each rank, not None"),
+        (lambda: launch(dist.get_rank, timeout=0), ValueError, "timeout is 0; give a positive number of seconds"),
+        (lambda: launch(dist.get_rank, device="tpu"), ValueError, 'device is \'tpu\'; it is "auto", "cpu" or "cuda"'),
+        (
+            lambda: launch(dist.get_rank, world_size=torch.cuda.device_count() + 1, device="cuda"),
+            ValueError,
+            'device="cuda".* needs .* GPUs and this machine has .*; use device="cpu"',
+        ),
+        (
+            lambda: launch(lambda x: x, threading.Lock()),
+            TypeError,
+            "argument 0 is a _thread.lock, which cannot be pickled",
+        ),
+    ],
+)
+def test_bad_input_is_named(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_the_global_that_cannot_travel_is_named():
+    captured = threading.Lock()
+
+    def locks():
+        return captured.locked()
+
+    with pytest.raises(
+        TypeError, match="cannot send locks to the ranks: its captured variable 'captured' is a _thread.lock"
+    ):
+        launch(locks)
+
+
+NOTEBOOK = """
+from ringzero import launch, RankError
+import torch, torch.distributed as dist
+
+---
+scale = 3
+def helper(x):
+    if dist.get_rank() == 1:
+        raise ValueError(f"cannot scale {x}")
+    return x * scale
+
+---
+def work():
+    return helper(7)
+try:
+    launch(work)
+except RankError as error:
+    print(error)
+---
+def hang():
+    if dist.get_rank() == 0:
+        dist.all_reduce(torch.ones(1))
+try:
+    launch(hang, timeout=1)
+except RankError as error:
+    print(error)
+"""
+
+
+def test_from_a_notebook_the_students_own_lines_are_shown():
+    import nbformat
+    from nbclient import NotebookClient
+
+    cells = [nbformat.v4.new_code_cell(source.strip()) for source in NOTEBOOK.split("---")]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    failed, hung = notebook.cells[2].outputs[0].text, notebook.cells[3].outputs[0].text
+    assert 'File "cell [3]", line 2, in work\n    return helper(7)' in failed
+    assert 'File "cell [2]", line 4, in helper\n    raise ValueError(f"cannot scale {x}")' in failed
+    assert "ValueError: cannot scale 7" in failed
+    assert "rank 0 was at\n  File cell [4], line 3 in hang" in hung
+
+
+def test_the_public_surface_fits_on_a_screen():
+    import ringzero
+
+    surface = [
+        "RankError",
+        "RankTimeout",
+        "Ranks",
+        "all_gather",
+        "all_reduce",
+        "broadcast",
+        "launch",
+        "reduce",
+        "reduce_scatter",
+    ]
+    assert sorted(ringzero.__all__) == surface
+    assert all(hasattr(ringzero, name) for name in surface)
+
+
+def test_importing_ringzero_and_the_command_line_need_no_torch():
+    heavy = {"torch", "numpy", "nbgrader", "papermill"}
+    code = f"import sys, ringzero, ringzero.cli; print(sorted({heavy} & set(sys.modules)))"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )
