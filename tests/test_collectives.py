@@ -1,7 +1,7 @@
 """Collectives on real ranks against torch.distributed.
 
 Sums of whole numbers are compared bit for bit; sums of random floats within a tolerance, because the ring adds in
-another order than gloo. Copies (all-gather, broadcast) and max are always bitwise equal, and so are all ranks' results of
+another order than gloo. Copies (all-gather, broadcast) and max are always bitwise equal, and so are all results of
 an all-reduce: each chunk is reduced on one rank and copied.
 """
 

@@ -99,7 +99,7 @@ def bus_bandwidth_factor(collective, world_size):
 
 
 def algorithm_bandwidth(size, elapsed):
-    """Bytes a second the caller sees: the whole buffer (``size`` bytes) in ``elapsed`` seconds, as nccl-tests has it."""
+    """Bytes a second the caller sees: the whole buffer of ``size`` bytes in ``elapsed`` seconds (nccl-tests)."""
     return size / elapsed
 
 

@@ -1,0 +1,55 @@
+"""What every figure is: a piece of HTML that a notebook puts in the page as it stands.
+
+SVG goes inline, not as an image: only then does ``currentColor`` mean the colour of the page's text.
+"""
+
+from dataclasses import dataclass
+from html import escape
+
+
+@dataclass(frozen=True)
+class Figure:
+    """``html`` is shown in a notebook, ``alt`` where HTML is not."""
+
+    html: str
+    alt: str
+
+    def _repr_html_(self):
+        return self.html
+
+    def __repr__(self):
+        return f"<figure: {self.alt}>"
+
+
+def frame(content, alt, caption):
+    """A Figure around an ``<svg>`` or ``<table>``: it scrolls sideways where it would become too small to read."""
+    below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    scroll = f'<div class="rz-scroll" tabindex="0">{content}</div>'
+    return Figure(f'<figure class="rz-figure">{scroll}{below}</figure>', alt)
+
+
+def svg_open(width, height, title, description, smallest=0.8):
+    """The opening tag, title and description of an image ``width`` by ``height`` pixels that shrinks with its column.
+
+    It never shrinks below ``smallest`` times its size: text of 12 pixels stays readable.
+    """
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" '
+        f'aria-label="{escape(title)}. {escape(description)}" '
+        f'style="width:100%;max-width:{width:g}px;min-width:{width * smallest:g}px">'
+        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
+    )
+
+
+def table(rows, head=None, caption=None):
+    """A small HTML table. ``rows`` are sequences of cells; the first cell of each heads its row."""
+    parts = ['<table class="rz-table">']
+    if head:
+        parts.append("<thead><tr>" + "".join(f'<th scope="col">{escape(str(c))}</th>' for c in head) + "</tr></thead>")
+    parts.append("<tbody>")
+    for first, *rest in rows:
+        cells = "".join(f"<td>{escape(str(cell))}</td>" for cell in rest)
+        parts.append(f'<tr><th scope="row">{escape(str(first))}</th>{cells}</tr>')
+    parts.append("</tbody></table>")
+    text = "; ".join(", ".join(str(cell) for cell in row) for row in rows)
+    return frame("".join(parts), text, caption)

@@ -1,0 +1,238 @@
+"""The built site, in a browser, from the disk: every page in light and dark, with and without scripts, on paper.
+
+The book is built once, into a temporary directory. ``RINGZERO_SITE=_build/html`` checks a site already built.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urlparse
+
+import pytest
+
+from ringzero.figures import palette
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ["intro", *re.findall(r"file: (\S+)", (ROOT / "book/_toc.yml").read_text())]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+QUIET = "--no-sandbox --disable-gpu --disable-background-networking --no-first-run --disable-component-update"
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium on the PATH (apt install chromium)")
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    if ready := os.environ.get("RINGZERO_SITE"):
+        return Path(ready).resolve()
+    out = tmp_path_factory.mktemp("book")
+    command = [Path(sys.executable).with_name("jupyter-book"), "build", "book/", "--path-output", out]
+    done = subprocess.run([*command, "-W", "-n", "--keep-going"], cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    return out / "_build/html"
+
+
+@pytest.fixture(scope="session")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET.split())
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def visit(browser, site):
+    """``visit(name, **context options)`` opens a page. At the end none may have complained, or asked another site."""
+    contexts, complaints = [], []
+
+    def open_page(name, **options):
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda m: m.type in ("error", "warning") and complaints.append(f"{m.type}: {m.text}"))
+        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        if options.get("java_script_enabled", True):  # without, the scripts a page preloads are cancelled
+            page.on("requestfailed", lambda request: complaints.append(f"not there: {request.url}"))
+        page.on("request", lambda r: urlparse(r.url).scheme in ("file", "data", "blob") or complaints.append(r.url))
+        page.goto(f"{site.as_uri()}/{name}")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+class Links(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.loaded, self.anchors = [], [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.anchors |= {attributes.get("id"), attributes.get("name")}
+        if tag == "a" and attributes.get("href"):
+            self.links.append(attributes["href"])
+        elif tag in ("script", "link", "img", "iframe") and (url := attributes.get("src") or attributes.get("href")):
+            self.loaded.append(url)
+
+
+def test_every_internal_link_leads_somewhere(site):
+    pages = {path: Links(path.read_text()) for path in site.glob("*.html")}
+    assert {f"{page}.html" for page in PAGES} <= {path.name for path in pages}
+    broken, checked = [], 0
+    for path, page in pages.items():
+        for link in [*page.links, *page.loaded]:
+            url, anchor = urldefrag(link)
+            if urlparse(url).scheme in ("http", "https", "mailto"):
+                continue
+            checked += 1
+            target = (path.parent / unquote(urlparse(url).path)) if url else path
+            if not target.exists() or (anchor and target in pages and unquote(anchor) not in pages[target].anchors):
+                broken.append(f"{path.name}: {link}")
+    assert broken == []
+    assert checked > 100
+
+
+def test_no_page_names_a_script_or_style_of_another_site(site):
+    for path in site.glob("*.html"):
+        text = path.read_text()
+        assert [url for url in Links(text).loaded if urlparse(url).scheme or url.startswith("//")] == [], path.name
+        assert not re.search(r"unpkg|jsdelivr|cdnjs|googleapis|gstatic", text), path.name
+
+
+def test_every_page_with_cells_can_be_downloaded_as_a_notebook(site):
+    with_cells = [page for page in PAGES if "code-cell" in (ROOT / f"book/{page}.md").read_text()]
+    assert len(with_cells) >= 4
+    for page in with_cells:
+        assert (site / f"_sources/{page}.ipynb").is_file(), page
+        assert f"_sources/{page}.ipynb" in (site / f"{page}.html").read_text(), page
+
+
+def wait_for_mathematics(page):
+    """Every formula is set: MathJax has put a container with a picture into each, and none of them an error."""
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.math')].every(m => m.querySelector('mjx-container svg'))", timeout=20_000
+    )
+    wrong = page.locator('mjx-container [data-mml-node="merror"], mjx-container [fill="red"]')  # red: unknown macros
+    assert wrong.count() == 0, [formula.text_content() for formula in wrong.all()]
+
+
+# For each label in a figure: its colour and the colour it stands on. Fainter groups show what has not happened yet.
+LABELS = """() => {
+  const page = getComputedStyle(document.querySelector('.bd-article') || document.body);
+  const behind = e => {
+    for (; e; e = e.parentElement) {
+      const color = getComputedStyle(e).backgroundColor;
+      if (!/, 0\\)$|transparent/.test(color)) return color;
+    }
+    return 'rgb(255, 255, 255)';
+  };
+  return [...document.querySelectorAll('.rz-figure svg text')].filter(t => !t.closest('[opacity]')).map(t => ({
+    text: t.textContent.trim(),
+    color: getComputedStyle(t).fill,
+    behind: t.classList.contains('chunk') ? getComputedStyle(t.previousElementSibling).fill : behind(t),
+    chunk: t.classList.contains('chunk'),
+  }));
+}"""
+
+
+def as_hex(color):
+    return "#" + "".join(f"{round(float(c)):02x}" for c in re.findall(r"[\d.]+", color)[:3])
+
+
+@needs_browser
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_in_light_and_dark(visit, name):
+    seen = {}
+    for mode in ("light", "dark"):
+        page = visit(f"{name}.html", color_scheme=mode, viewport={"width": 1300, "height": 900})
+        wait_for_mathematics(page)
+        assert page.evaluate("document.documentElement.dataset.theme") == mode
+        labels = page.evaluate(LABELS)
+        for label in labels:
+            ratio = palette.contrast(as_hex(label["color"]), as_hex(label["behind"]))
+            assert ratio >= 4.5, f"{name}, {mode}: {label} has contrast {ratio:.1f}"
+        seen[mode] = [label for label in labels if not label["chunk"]]
+    for light, dark in zip(seen["light"], seen["dark"], strict=True):
+        assert light["color"] != dark["color"], light
+        assert light["behind"] != dark["behind"], light
+
+
+@needs_browser
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_a_telephone(visit, name):
+    page = visit(f"{name}.html", viewport={"width": 390, "height": 800})
+    wait_for_mathematics(page)
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
+    page.locator(".primary-toggle:visible").click()
+    page.locator("dialog[open]").get_by_role("link", name="Notation").wait_for(timeout=3000)
+
+
+def pages_with(text):
+    return [page for page in PAGES if re.search(rf"^\s*{text}", (ROOT / f"book/{page}.md").read_text(), re.MULTILINE)]
+
+
+@needs_browser
+@pytest.mark.parametrize("name", pages_with(r"explore\("))
+def test_a_figure_moves_by_keyboard(visit, name):
+    page = visit(f"{name}.html")
+    boxes = page.locator(".rz-explore").all()
+    assert boxes
+    for box in boxes:
+        view, status = box.locator(".rz-view"), box.locator(".rz-status")
+        assert status.get_attribute("aria-live") == "polite"
+        for control in box.locator("input, select").all():
+            assert control.evaluate("c => c.labels.length") == 1
+            before, said = view.inner_html(), status.text_content()
+            at_end = control.evaluate("c => c.value === (c.max || String(c.options.length - 1))")
+            there, back = ("ArrowLeft", "ArrowRight") if at_end else ("ArrowRight", "ArrowLeft")
+            control.focus()
+            page.keyboard.press(there)
+            assert status.text_content() != said
+            assert view.inner_html() != before
+            if control.get_attribute("type") == "range":
+                shown = control.evaluate("c => c.parentElement.querySelector('output').textContent")
+                assert control.get_attribute("aria-valuetext") == shown
+                assert shown in status.text_content()
+            page.keyboard.press(back)
+            assert view.inner_html() == before
+
+
+@needs_browser
+@pytest.mark.parametrize("name", pages_with(r"explore\("))
+def test_without_a_script_and_on_paper_the_figure_stays(visit, name):
+    page = visit(f"{name}.html", java_script_enabled=False)
+    for box in page.locator(".rz-explore").all():
+        assert box.locator(".rz-view svg").first.is_visible()
+        assert not box.locator(".rz-controls").is_visible()
+    page = visit(f"{name}.html")
+    assert page.locator(".rz-controls").first.is_visible()
+    page.emulate_media(media="print")
+    for box in page.locator(".rz-explore").all():
+        assert box.locator(".rz-view svg").first.is_visible()
+        assert not box.locator(".rz-controls").is_visible()
+        assert box.locator(".rz-status").evaluate("s => s.getBoundingClientRect().height") > 10
+
+
+@needs_browser
+@pytest.mark.parametrize("name", pages_with("```{dropdown}"))
+def test_answers_are_folded_and_open(visit, name):
+    page = visit(f"{name}.html")
+    for answer in page.locator("details.sd-dropdown").all():
+        assert not answer.locator(".sd-summary-content").is_visible()
+        answer.locator("summary").press("Enter")
+        assert answer.locator(".sd-summary-content").is_visible()
+
+
+@needs_browser
+def test_search_works_from_the_disk(visit):
+    page = visit("search.html?q=deadlock")
+    results = page.locator("#search-results li a")
+    results.first.wait_for(timeout=10_000)
+    assert "00_why_many_gpus.html" in " ".join(a.get_attribute("href") for a in results.all())

@@ -1,0 +1,211 @@
+"""Figures: what is drawn is what the schedule says, in colours that can be read, and the same bytes every time."""
+
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections import Counter
+from itertools import product
+
+import pytest
+
+from ringzero.collectives import flat_all_reduce, ring_all_reduce, ring_broadcast, ring_reduce_scatter
+from ringzero.collectives.schedule import Round, Schedule
+from ringzero.figures import Figure, before_after, chart, explore, palette, spacetime, table
+
+SVG = "{http://www.w3.org/2000/svg}"
+SCHEDULES = [
+    ring_all_reduce(1),
+    ring_all_reduce(2),
+    ring_all_reduce(5),
+    ring_all_reduce(16),
+    ring_broadcast(5, root=2, chunks=4),
+    flat_all_reduce(4),
+    # Two chunks reach rank 0 in one round, as from two children of a tree.
+    Schedule("reduce", "two at once", 3, 2, (Round(src=[1, 2, 1, 2], dst=0, chunk=[0, 0, 1, 1], reduce=True),), 0),
+]
+
+
+def svg_of(figure):
+    return ET.fromstring(re.search(r"<svg.*?</svg>", figure.html, re.DOTALL).group())
+
+
+def drawn_transfers(svg):
+    """(round, src, dst, chunk, reduce) of every transfer, read off the picture: where lines begin, boxes stand."""
+    lanes = {float(text.get("y")) - 4: int(text.text.split()[1]) for text in svg.iter(f"{SVG}text")
+             if text.get("class") == "rank"}  # fmt: skip
+    found = []
+    rounds = [g for g in svg.iter(f"{SVG}g") if g.get("class") == "round"]
+    for number, group in enumerate(rounds):
+        lines = {}
+        for line in group.iter(f"{SVG}line"):
+            end = (float(line.get("x2")), float(line.get("y2")))
+            assert end not in lines, "two lines end in one place"
+            lines[end] = lanes[float(line.get("y1"))]
+        rects, labels = list(group.iter(f"{SVG}rect")), list(group.iter(f"{SVG}text"))
+        assert len(rects) == len(labels) == len(lines)
+        for rect, label in zip(rects, labels, strict=True):
+            x, middle = float(rect.get("x")), float(rect.get("y")) + float(rect.get("height")) / 2
+            inside = 0 < float(label.get("x")) - x < float(rect.get("width"))
+            assert inside, "a label beside its box"
+            reduce = label.text.startswith("+")
+            assert reduce == (rect.get("rx") is None), "shape and sign disagree"
+            found.append((number, lines[x - 1, middle], lanes[middle], int(label.text.lstrip("+")), reduce))
+    return found
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=repr)
+def test_spacetime_draws_each_transfer_once(schedule):
+    expected = Counter((number, *transfer) for number, round in enumerate(schedule.rounds) for transfer in round)
+    assert Counter(drawn_transfers(svg_of(spacetime(schedule)))) == expected
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=repr)
+def test_spacetime_boxes_do_not_touch(schedule):
+    svg = svg_of(spacetime(schedule))
+    boxes = [[float(r.get(k)) for k in ("x", "y", "width", "height")] for r in svg.iter(f"{SVG}rect")]
+    assert len({(x, y) for x, y, _, _ in boxes}) == len(boxes)
+    for x, y, w, h in boxes:
+        for x2, y2, _, _ in boxes:
+            assert (x, y) == (x2, y2) or abs(x - x2) >= w or abs(y - y2) >= h
+    width, height = map(float, svg.get("viewBox").split()[2:])
+    assert all(x >= 0 and y >= 0 and x + w <= width and y + h <= height for x, y, w, h in boxes)
+
+
+def test_spacetime_upto_fades_what_has_not_happened():
+    svg = svg_of(spacetime(ring_all_reduce(3), upto=1))
+    faded = [g.get("opacity") is not None for g in svg.iter(f"{SVG}g") if g.get("class") == "round"]
+    assert faded == [False, True, True, True]
+
+
+def drawings():
+    points = {"measured": ([1, 10, 100], [3.0, 5.0, 40.0]), "predicted": ([1, 10, 100], [2.9, 5.2, 41.0])}
+    return {
+        "spacetime": spacetime(ring_all_reduce(4), caption="A < B & C"),
+        "chart": chart(points, x="size (B)", y="time (s)", title="t & u", log="xy", styles={"measured": "points"}),
+    }
+
+
+@pytest.mark.parametrize("kind", ["spacetime", "chart"])
+def test_a_drawing_takes_the_page_s_colour_and_says_what_it_shows(kind):
+    figure = drawings()[kind]
+    assert "<img" not in figure._repr_html_()
+    svg = svg_of(figure)
+    assert svg.get("role") == "img"
+    assert len(svg.get("aria-label")) > 20
+    assert svg.find(f"{SVG}title").text
+    assert svg.find(f"{SVG}desc").text
+    assert "width:100%" in svg.get("style")
+    used = set(re.findall(r"#[0-9a-fA-F]{6}\b", ET.tostring(svg, encoding="unicode")))
+    ours = {"spacetime": {*palette.FILLS, palette.BLACK, palette.WHITE}, "chart": set(palette.LINES)}[kind]
+    assert {color.lower() for color in used} <= ours
+    clips = {rect for clip in svg.iter(f"{SVG}clipPath") for rect in clip}
+    wide = [e for e in svg.iter(f"{SVG}rect") if float(e.get("width")) > 100 and e not in clips]
+    assert not wide, "the page shows through"
+    for text in svg.iter(f"{SVG}text"):
+        if text.get("class") != "chunk":
+            assert "#" not in (text.get("fill") or "") + (text.get("style") or ""), text.text
+
+
+@pytest.mark.parametrize("kind", ["spacetime", "chart"])
+def test_the_same_drawing_twice_is_the_same_bytes(kind):
+    assert drawings()[kind].html == drawings()[kind].html
+
+
+def test_two_charts_share_no_identifier():
+    one = chart({"a": ([1, 2], [1, 2])}, x="x", y="y", title="one").html
+    two = chart({"a": ([1, 2], [2, 1])}, x="x", y="y", title="two").html
+    ids = [set(re.findall(r'\bid="([^"]+)"', html)) for html in (one, two)]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+    for html, own in zip((one, two), ids, strict=True):
+        assert set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', html)) <= {(i, "") for i in own} | {
+            ("", i) for i in own
+        }
+
+
+def test_chart_keeps_text_as_text_and_names_its_lines():
+    texts = {text.text.strip() for text in svg_of(drawings()["chart"]).iter(f"{SVG}text") if text.text}
+    assert {"measured", "predicted", "size (B)", "time (s)"} <= texts
+
+
+def test_chart_rejects_a_style_for_no_series():
+    with pytest.raises(ValueError, match="typo"):
+        chart({"a": ([1], [1])}, x="x", y="y", title="t", styles={"typo": "points"})
+
+
+def test_palette_can_be_read():
+    assert round(palette.contrast(palette.BLACK, palette.WHITE)) == 21
+    assert len(set(palette.FILLS)) == len(palette.FILLS)
+    for color in palette.FILLS:
+        assert palette.contrast(palette.ink(color), color) >= 4.5, color
+    for color, page in product(palette.LINES, ("#ffffff", "#121212")):  # sphinx-book-theme's two backgrounds
+        assert palette.contrast(color, page) >= 3, (color, page)
+    assert set(palette.LINES) <= set(palette.FILLS)
+
+
+def grid_of(figure):
+    return json.loads(re.search(r'<script type="application/json">(.*?)</script>', figure.html, re.DOTALL).group(1))
+
+
+def test_explore_holds_every_state_in_order():
+    calls = []
+
+    def draw(ranks, algorithm):
+        calls.append((ranks, algorithm))
+        return table([("ranks", ranks)]), [("algorithm", f"{algorithm} </script> & <b>")]
+
+    figure = explore(
+        draw, {"ranks": [2, 4, 8], "algorithm": ["ring", "flat"]}, default={"ranks": 4, "algorithm": "flat"}
+    )
+    grid = grid_of(figure)
+    assert calls == list(product([2, 4, 8], ["ring", "flat"]))
+    assert grid["sizes"] == [3, 2]
+    assert grid["values"] == [["2", "4", "8"], ["ring", "flat"]]
+    for (ranks, algorithm), state in zip(calls, grid["states"], strict=True):
+        assert f"<td>{ranks}</td>" in state["html"]
+        assert f"ranks {ranks}, algorithm {algorithm};" in state["says"]
+    shown = re.search(r'<div class="rz-view">(.*?)</div><p class="rz-status"', figure.html, re.DOTALL).group(1)
+    assert shown == grid["states"][3]["html"], "the default state is on the page before any script runs"
+    assert figure.html.count("</script>") == 1
+    assert "<b>" not in figure.html
+
+
+def test_explore_uses_native_labelled_inputs_hidden_until_the_script_runs():
+    html = explore(lambda n, how: table([(n, how)]), {"n": [1, 2], "how": ["a", "b"]}, labels={"n": "ranks N"}).html
+    assert re.search(r'<label>ranks N <input type="range" min="0" max="1" step="1" value="0"', html)
+    assert re.search(r'<label>how <select><option value="0" selected>a</option>', html)
+    assert '<div class="rz-controls" hidden>' in html
+    assert 'aria-live="polite"' in html
+
+
+def test_explore_rejects_a_default_that_is_not_a_state():
+    with pytest.raises(ValueError, match="3"):
+        explore(lambda n: table([(n,)]), {"n": [1, 2]}, default={"n": 3})
+    with pytest.raises(ValueError, match="m"):
+        explore(lambda n: table([(n,)]), {"n": [1, 2]}, default={"m": 1})
+
+
+def test_before_after_marks_what_changed():
+    html = before_after([[1.0, 2.0], [3 + 1j], None], [[1.0, 2.0], [4 - 1j], [[1], [2]]], caption="<c>").html
+    body = ET.fromstring(re.search(r"<table.*</table>", html).group().replace("<br>", "<br/>"))
+    rows = [["".join(cell.itertext()) for cell in row] for row in body.iter("tr")]
+    assert rows[1:] == [["0", "1 2", "1 2"], ["1", "3+1i", "4-1i"], ["2", "nothing", "12"]]
+    assert [row.find(".//strong") is not None for row in body.find("tbody")] == [False, True, True]
+    assert "&lt;c&gt;" in html
+
+
+def test_a_figure_shows_words_where_html_does_not():
+    figure = spacetime(ring_reduce_scatter(3))
+    assert isinstance(figure, Figure)
+    assert "reduce-scatter, ring, 3 ranks. 2 rounds, 6 transfers" in repr(figure)
+
+
+def test_figures_import_neither_torch_nor_matplotlib():
+    code = (
+        "import sys; from ringzero.figures import spacetime; from ringzero.collectives import ring_all_reduce; "
+        "spacetime(ring_all_reduce(4)); print([m for m in ('torch', 'matplotlib') if m in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == "[]"
