@@ -7,13 +7,15 @@ import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from ringzero.collectives import flat_all_reduce, ring_all_reduce, ring_broadcast, ring_reduce_scatter
 from ringzero.collectives.schedule import Round, Schedule
-from ringzero.figures import Figure, before_after, chart, explore, palette, spacetime, table
+from ringzero.figures import Figure, before_after, chart, explore, palette, spacetime, standalone, table
 
+README_PICTURE = Path(__file__).parents[1] / "book" / "ring.svg"
 SVG = "{http://www.w3.org/2000/svg}"
 SCHEDULES = [
     ring_all_reduce(1),
@@ -209,3 +211,17 @@ def test_figures_import_neither_torch_nor_matplotlib():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "[]"
+
+
+def test_the_picture_in_the_readme_is_drawn_from_the_schedule():
+    """To draw it again: python -m tests.test_figures"""
+    assert README_PICTURE.read_text() == readme_picture()
+    ET.fromstring(README_PICTURE.read_text())
+
+
+def readme_picture():
+    return standalone(spacetime(ring_all_reduce(4)))
+
+
+if __name__ == "__main__":
+    README_PICTURE.write_text(readme_picture())

@@ -6,8 +6,8 @@ rank, ``explore`` puts a whole grid of figures behind labelled inputs. Each retu
 
 from ringzero.figures.chart import chart
 from ringzero.figures.explore import explore
-from ringzero.figures.figure import Figure, table
+from ringzero.figures.figure import Figure, standalone, table
 from ringzero.figures.ranks import before_after
 from ringzero.figures.spacetime import spacetime
 
-__all__ = ["Figure", "before_after", "chart", "explore", "spacetime", "table"]
+__all__ = ["Figure", "before_after", "chart", "explore", "spacetime", "standalone", "table"]

@@ -21,6 +21,14 @@ class Figure:
         return f"<figure: {self.alt}>"
 
 
+def standalone(figure):
+    """The figure's SVG as a file of its own, for a README: there is no page to take the text's colour from."""
+    start, stop = figure.html.index("<svg"), figure.html.index("</svg>")
+    head, body = figure.html[start:stop].split(">", 1)
+    colours = "svg{color:#1f2328;font-family:sans-serif}@media(prefers-color-scheme:dark){svg{color:#f0f6fc}}"
+    return f"{head}><style>{colours}</style>{body}</svg>\n"
+
+
 def frame(content, alt, caption):
     """A Figure around an ``<svg>`` or ``<table>``: it scrolls sideways where it would become too small to read."""
     below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
