@@ -1,0 +1,288 @@
+"""A course directory: hand out a lab, take submissions in, grade them, read the grades.
+
+``python -m ringzero.grading.course`` does it for the sample class under ``tests/sample_class`` in the repository's own
+course directory, prints the grade table and compares it with the committed one. The same ``Course`` in a temporary
+folder is how ``ringzero mutants`` and the tests grade: there is one way through the grader.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+
+from ringzero.grading import verdict
+
+SAMPLE = "sample_"  # the sample students' names start so; others are never touched
+CONFIG = "nbgrader_config.py"
+
+
+@dataclass(frozen=True)
+class Grade:
+    """One submission: ``cells`` is ``{grade_id: (score, max)}`` in the lab's order; ``manual`` waits for a person."""
+
+    cells: dict
+    verdict: verdict.Verdict
+    manual: tuple = ()
+
+    @property
+    def score(self):
+        return sum(score for score, _ in self.cells.values())
+
+    @property
+    def largest(self):
+        return sum(largest for _, largest in self.cells.values())
+
+    def as_data(self):
+        """What ``expected.json`` holds of it."""
+        return {
+            "cells": {name: list(pair) for name, pair in self.cells.items()},
+            "score": self.score,
+            "max": self.largest,
+            "verdict": self.verdict.kind,
+        }
+
+
+@dataclass(frozen=True)
+class Course:
+    """The course directory that the ``nbgrader_config.py`` in ``top`` names, ``top/course``."""
+
+    top: Path
+
+    @property
+    def root(self):
+        return self.top / "course"
+
+    def hand_out(self, lab, source):
+        """Put the instructor's notebook ``source`` in, and have nbgrader make the release and the gradebook from it."""
+        folder = self.root / "source" / lab
+        folder.mkdir(parents=True, exist_ok=True)
+        nbformat.write(source, folder / f"{lab}.ipynb")
+        self.nbgrader("generate_assignment", lab, "--force", check=True)
+
+    def submit(self, student, lab, content, name=None):
+        """Put a submission in, in place of the student's earlier one. ``content``: a notebook, or the file's bytes."""
+        folder = self.root / "submitted" / student / lab
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        data = content if isinstance(content, bytes) else nbformat.writes(content).encode()
+        (folder / (name or f"{lab}.ipynb")).write_bytes(data)
+
+    def autograde(self, lab, students="*", force=False):
+        """Grade, and return the exit status: 0 unless a person must look at a submission."""
+        return self.nbgrader("autograde", lab, "--student", students, *(["--force"] if force else [])).returncode
+
+    def feedback(self, lab, students="*"):
+        self.nbgrader("generate_feedback", lab, "--student", students, "--force", check=True)
+
+    def nbgrader(self, *arguments, check=False):
+        """The ``nbgrader`` command, run from ``top``. With ``check``, a failure raises RuntimeError with its output."""
+        done = subprocess.run(
+            [sys.executable, "-m", "nbgrader", *arguments],
+            cwd=self.top, env=_environment(), capture_output=True, text=True, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        self.root.mkdir(exist_ok=True)
+        with open(self.root / "nbgrader.log", "a") as log:
+            log.write(f"$ nbgrader {' '.join(arguments)}\n{done.stdout}{done.stderr}")
+        if check and done.returncode != 0:
+            raise RuntimeError(f"nbgrader {' '.join(arguments)} failed:\n{(done.stdout + done.stderr)[-3000:]}")
+        return done
+
+    def grades(self, lab, students=None):
+        """``{student: Grade}`` of what is graded, from nbgrader's database and the verdicts."""
+        from nbgrader.api import Gradebook
+
+        found = {}
+        with Gradebook(f"sqlite:///{self.root / 'gradebook.db'}", "ringzero") as gradebook:
+            for submission in gradebook.assignment_submissions(lab):
+                name = submission.student.id
+                says = verdict.read(self.root / "autograded" / name / lab)
+                if says is None or (students is not None and name not in students):
+                    continue
+                order = {cell.name: i for i, cell in enumerate(gradebook.find_notebook(lab, lab).source_cells)}
+                grades = sorted((g for n in submission.notebooks for g in n.grades), key=lambda g: order.get(g.name, 0))
+                cells = {g.name: (float(g.score), float(g.max_score)) for g in grades}
+                found[name] = Grade(cells, says, tuple(g.name for g in grades if g.needs_manual_grade))
+        return found
+
+    def grade_of(self, student, lab):
+        """One student's ``Grade``. Raises RuntimeError where there is none: a fault of the grader."""
+        grade = self.grades(lab, {student}).get(student)
+        if grade is None:
+            says, log = verdict.read(self.root / "autograded" / student / lab), (self.root / "nbgrader.log").read_text()
+            raise RuntimeError(f"{lab} of {student} was not graded: {says}\n{log[-3000:]}")
+        return grade
+
+    def forget(self, student):
+        """Remove a student, with everything submitted and graded."""
+        from nbgrader.api import Gradebook, MissingEntry
+
+        for step in ("submitted", "autograded", "feedback"):
+            shutil.rmtree(self.root / step / student, ignore_errors=True)
+        if (self.root / "gradebook.db").exists():
+            database = f"sqlite:///{self.root / 'gradebook.db'}"
+            with Gradebook(database, "ringzero") as gradebook, suppress(MissingEntry):
+                gradebook.remove_student(student)
+
+
+@contextmanager
+def temporary_course(lab, source):
+    """A course of its own in a temporary folder, with ``lab`` handed out; graded by the repository's configuration."""
+    with tempfile.TemporaryDirectory(prefix="ringzero-course-") as top:
+        shutil.copy(repository() / CONFIG, top)
+        course = Course(Path(top))
+        course.hand_out(lab, source)
+        yield course
+
+
+def grade(notebook, lab, source=None):
+    """The ``Grade`` of one submission (a notebook, or a file's bytes), by the whole of the grader."""
+    from ringzero.grading import build_labs
+
+    with temporary_course(lab, build_labs.source_notebook(lab) if source is None else source) as course:
+        course.submit("someone", lab, notebook)
+        course.autograde(lab)
+        return course.grade_of("someone", lab)
+
+
+def repository():
+    """The checkout this package runs from. The labs' sources, the sample class and the mutants are only there."""
+    top = Path(__file__).resolve().parents[3]
+    if not (top / CONFIG).is_file():
+        raise FileNotFoundError(
+            f"grading a course needs a checkout of the repository: there is no {CONFIG} in {top}. "
+            'Clone it and install it there with "pip install -e .".'
+        )
+    return top
+
+
+def _environment():
+    environment = dict(os.environ)
+    for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
+        environment.pop(name, None)
+    return environment
+
+
+# The sample class.
+
+
+def sample_class(lab, folder):
+    """``{student: (content, file name)}`` from ``folder``: replacements to build a notebook from, or whole files."""
+    from ringzero.grading import submission
+
+    found = {}
+    for path in sorted(folder.iterdir()):
+        student = SAMPLE + path.stem
+        if path.suffix == ".py":
+            head = path.read_text().split("# %%")[0]
+            filled = "# rest: as handed out" not in head.splitlines()
+            name = re.search(r"^# file name: (\S+)$", head, re.MULTILINE)
+            notebook = submission.submission(lab, submission.read_replacements(path), filled=filled)
+            found[student] = (notebook, name and name[1])
+        elif path.suffix == ".ipynb":
+            found[student] = (path.read_bytes(), None)
+    return found
+
+
+def table(grades, lab):
+    """The class as text: students down, cells across (by number; the names stand below)."""
+    names = list(dict.fromkeys(name for grade in grades.values() for name in grade.cells))
+    largest = {name: pair[1] for grade in grades.values() for name, pair in grade.cells.items()}
+    rows = [["", *(str(i + 1) for i in range(len(names))), "total", "verdict"]]
+    rows.append(["out of", *(_points(largest[name]) for name in names), _points(sum(largest.values())), ""])
+    for student, grade in sorted(grades.items()):
+        cells = [_cell_text(grade, name) for name in names]
+        rows.append([student, *cells, _points(grade.score), _shortened(str(grade.verdict), 80)])
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        middle = [text.rjust(width) for text, width in zip(row[1:-1], widths[1:-1], strict=True)]
+        lines.append("  ".join([row[0].ljust(widths[0]), *middle, row[-1]]).rstrip())
+    legend = ", ".join(f"{i + 1} {name}" for i, name in enumerate(names))
+    return "\n".join([lab, *lines, legend, "* waits for a person's grade"])
+
+
+def _cell_text(grade, name):
+    if name not in grade.cells:
+        return ""
+    return _points(grade.cells[name][0]) + ("*" if name in grade.manual else "")
+
+
+def _shortened(text, longest):
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _points(number):
+    return f"{number:g}" if number == round(number, 2) else f"{number:.2f}"
+
+
+def differences(expected, grades):
+    """Sentences on where ``grades`` are not as in ``expected`` (of ``expected.json``)."""
+    found = []
+    for student in sorted({*expected, *grades}):
+        if student not in grades:
+            found.append(f"{student}: expected, not graded")
+        elif student not in expected:
+            found.append(f"{student}: graded, not expected")
+        else:
+            want, got = expected[student], grades[student].as_data()
+            for name in {**want["cells"], **got["cells"]}:
+                if want["cells"].get(name) != got["cells"].get(name):
+                    found.append(f"{student}, {name}: expected {want['cells'].get(name)}, got {got['cells'].get(name)}")
+            for name in ("score", "max", "verdict"):
+                if want[name] != got[name]:
+                    found.append(f"{student}, {name}: expected {want[name]}, got {got[name]}")
+    return found
+
+
+def main(arguments=None):
+    import argparse
+
+    parser = argparse.ArgumentParser(prog="python -m ringzero.grading.course", description=__doc__.split("\n")[0])
+    parser.add_argument("--lab", default="02_ring_allreduce")
+    parser.add_argument("--into", type=Path, metavar="DIR", help="make the course in DIR instead of the repository")
+    parser.add_argument("--update", action="store_true", help="write the table found as the expected one")
+    options = parser.parse_args(arguments)
+    try:
+        top = repository()
+    except FileNotFoundError as error:
+        print(error, file=sys.stderr)
+        return 2
+    from ringzero.grading import build_labs
+
+    lab, folder = options.lab, top / "tests" / "sample_class"
+    course = Course(options.into.resolve() if options.into else top)
+    if options.into:
+        shutil.copy(top / CONFIG, course.top)
+    students = sample_class(lab, folder)
+    for student in {*students, *(path.name for path in (course.root / "submitted").glob(f"{SAMPLE}*"))}:
+        course.forget(student)
+    course.hand_out(lab, build_labs.source_notebook(lab))
+    for student, (content, name) in students.items():
+        course.submit(student, lab, content, name)
+    course.autograde(lab, f"{SAMPLE}*")
+    course.feedback(lab, f"{SAMPLE}*")
+    grades = course.grades(lab, students)
+    print(table(grades, lab))
+    print(f"\nFeedback: {course.root / 'feedback'}/STUDENT/{lab}/{lab}.html   log: {course.root / 'nbgrader.log'}")
+    path = folder / "expected.json"
+    if options.update:
+        path.write_text(json.dumps({name: grades[name].as_data() for name in sorted(grades)}, indent=1) + "\n")
+        return 0
+    found = differences(json.loads(path.read_text()), grades)
+    if found:
+        print(f"\nNot as in {path.relative_to(top)}:\n  " + "\n  ".join(found), file=sys.stderr)
+        return 1
+    print(f"As in {path.relative_to(top)}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""``ringzero mutants``: wrong solutions that the grader must not let pass.
+
+Each file of ``tests/mutants/<lab>/`` puts something wrong into the reference solution, in a way that known courses'
+tests let through. They are graded as students are, with two more: the reference, which must get every point, and the
+notebook as it is handed out, which must get none. A mutant is caught when the test cell that its file names gives less
+than its points.
+"""
+
+import json
+import queue
+import re
+import shutil
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+REFERENCE, UNTOUCHED = "reference", "untouched"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One solution: ``caught`` is whether the grader did what it must, ``by`` the test cell that took points off."""
+
+    lab: str
+    name: str
+    caught: bool
+    by: str | None
+    grade: object
+
+    def as_data(self):
+        return {"lab": self.lab, "name": self.name, "caught": self.caught, "by": self.by}
+
+
+def labs():
+    """The labs that have wrong solutions."""
+    from ringzero.grading import course
+
+    return sorted(path.name for path in (course.repository() / "tests" / "mutants").iterdir() if path.is_dir())
+
+
+def files(lab):
+    """``{name: path}`` of the wrong solutions of ``lab``."""
+    from ringzero.grading import course
+
+    return {path.stem: path for path in sorted((course.repository() / "tests" / "mutants" / lab).glob("*.py"))}
+
+
+def run(lab, names=None, jobs=2):
+    """Grade solutions of ``lab`` (all, or those in ``names``), ``jobs`` at a time; yield a ``Row`` as each is done."""
+    from ringzero.grading import build_labs, course
+
+    todo = [REFERENCE, UNTOUCHED, *files(lab)] if names is None else list(names)
+    submissions = {name: notebook(lab, name) for name in todo}  # here: nbgrader changes the working directory meanwhile
+    source = build_labs.source_notebook(lab)
+    with course.temporary_course(lab, source) as handed_out, tempfile.TemporaryDirectory() as tops:
+        free = queue.SimpleQueue()  # a gradebook for each worker: nothing waits for another's lock
+        for i in range(jobs):
+            free.put(course.Course(Path(shutil.copytree(handed_out.top, Path(tops) / str(i)))))
+        with ThreadPoolExecutor(jobs) as pool:
+            grades = {pool.submit(_grade, free, lab, name, submissions[name]): name for name in todo}
+            try:
+                for done in as_completed(grades):
+                    yield judge(lab, grades[done], done.result())
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+
+def _grade(free, lab, name, submission):
+    somewhere = free.get()
+    try:
+        somewhere.submit(name, lab, submission)
+        somewhere.autograde(lab, name)
+        return somewhere.grade_of(name, lab)
+    finally:
+        free.put(somewhere)
+
+
+def notebook(lab, name):
+    """What a student with this solution would hand in."""
+    from ringzero.grading import submission
+
+    replacements = {} if name in (REFERENCE, UNTOUCHED) else submission.read_replacements(files(lab)[name])
+    return submission.submission(lab, replacements, filled=name != UNTOUCHED)
+
+
+def judge(lab, name, grade):
+    """The ``Row`` for a solution that got ``grade``."""
+    automatic = {cell: pair for cell, pair in grade.cells.items() if cell not in grade.manual}
+    lost = [cell for cell, (score, largest) in automatic.items() if score < largest]
+    if name == REFERENCE:
+        return Row(lab, name, not lost and grade.verdict.kind == "ok", None, grade)
+    if name == UNTOUCHED:
+        gained = [cell for cell, (score, _) in automatic.items() if score > 0]
+        return Row(lab, name, not gained and bool(automatic), lost[0] if lost else None, grade)
+    named = caught_by(files(lab)[name])
+    by = named if named in lost else lost[0] if lost and named is None else None
+    return Row(lab, name, by is not None, by, grade)
+
+
+def caught_by(path):
+    """The test cell that must catch the wrong solution in ``path``: its line ``# caught by: GRADE_ID``."""
+    found = re.search(r"^# caught by: *(\S+)", path.read_text(), re.MULTILINE)
+    return found[1] if found else None
+
+
+def report(rows):
+    """The rows as text."""
+    lines = []
+    for row in sorted(rows, key=lambda row: (row.lab, row.name not in (REFERENCE, UNTOUCHED), row.name)):
+        points = f"{row.grade.score:g}/{row.grade.largest:g}"
+        if row.name == REFERENCE:
+            said = "full marks" if row.caught else f"NOT FULL MARKS ({row.grade.verdict})"
+        elif row.name == UNTOUCHED:
+            said = "zero" if row.caught else "NOT ZERO"
+        else:
+            said = f"caught by {row.by}" if row.caught else "SURVIVED"
+        lines.append(f"{row.lab}  {row.name:36}  {points:>8}  {said}")
+    return "\n".join(lines)
+
+
+@click.command()
+@click.option("--lab", "wanted", metavar="LAB", help="One lab; all that have wrong solutions when left out.")
+@click.option("--json", "path", type=click.Path(dir_okay=False, path_type=Path), help="Write the rows to this file.")
+@click.option("--jobs", default=2, show_default=True, help="How many to grade at a time.")
+def mutants(wanted, path, jobs):
+    """Run every wrong solution of a lab through the real grader."""
+    from tqdm import tqdm
+
+    try:
+        known = labs()
+    except FileNotFoundError as error:
+        raise click.ClickException(str(error)) from None
+    if wanted is not None and wanted not in known:
+        raise click.BadParameter(f"{wanted!r} has no wrong solutions; there is {', '.join(known)}", param_hint="--lab")
+    rows = []
+    for lab in known if wanted is None else [wanted]:
+        rows += tqdm(run(lab, jobs=jobs), total=2 + len(files(lab)), desc=lab, unit="solution", file=sys.stderr)
+    if path is not None:
+        path.write_text(json.dumps([row.as_data() for row in rows], indent=1) + "\n")
+    click.echo(report(rows))
+    wrong = [row.name for row in rows if not row.caught]
+    if wrong:
+        raise click.ClickException(f"{len(wrong)} of {len(rows)} did not come out as they must: {', '.join(wrong)}")

@@ -1,0 +1,57 @@
+"""What the grader says about one submission, beside its score."""
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+OK = "ok"  # every cell ran and none raised
+STUDENT = "student fault"  # a cell raised, a check came back without a number, or the kernel died
+LIMIT = "limit"  # time or output; a call whose ranks never came back
+INVALID = "invalid submission"  # nothing to run: not a notebook, another name, duplicate cells
+GRADER = "grader fault"  # our own bug, a full disk: never scored, the submission stays to be graded
+
+KINDS = (OK, STUDENT, LIMIT, INVALID, GRADER)  # from mild to grave
+NEEDS_A_PERSON = (INVALID, GRADER)
+FILENAME = "verdict.json"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``kind`` is one of KINDS; ``reason`` a sentence for the student; ``notes`` what else happened, cell by cell."""
+
+    kind: str
+    reason: str = ""
+    notes: list = field(default_factory=list)
+    seconds: float = 0.0
+
+    def __str__(self):
+        return f"{self.kind}: {self.reason}" if self.reason else self.kind
+
+
+def worst(verdicts):
+    """The gravest of several notebooks' verdicts (the first of equals)."""
+    return max(verdicts, key=lambda verdict: KINDS.index(verdict.kind))
+
+
+def write(verdict, folder):
+    """Write ``verdict.json`` into ``folder``, whole or not at all: for a rerun it is the sign of a finished grade."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = folder / f".{FILENAME}.{os.getpid()}"
+    try:
+        with open(unfinished, "w") as file:
+            json.dump(asdict(verdict), file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, folder / FILENAME)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def read(folder):
+    """The verdict in ``folder``, or None when there is none that can be read."""
+    try:
+        return Verdict(**json.loads((Path(folder) / FILENAME).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None

@@ -1,0 +1,52 @@
+"""The two parameters every lab has, and the notebook's names."""
+
+import sys
+
+_FIX = 'Put a cell with the lines WORLD_SIZE = 4 and DEVICE = "auto" above this one and run it.'
+
+
+class LabError(RuntimeError):
+    """Something a student can put right; shown as its one sentence, without a traceback."""
+
+    def _render_traceback_(self):
+        return [f"{type(self).__name__}: {self}"]
+
+
+def notebook_names():
+    """The names defined in the notebook (or the script) that is running."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell.user_ns if shell is not None else vars(sys.modules["__main__"])
+
+
+def check_parameters(names=None):
+    """Raise LabError, in one sentence with the fix, unless WORLD_SIZE and DEVICE are there and can be used."""
+    names = notebook_names() if names is None else names
+    missing = [name for name in ("WORLD_SIZE", "DEVICE") if name not in names]
+    if missing:
+        raise LabError(
+            f"{' and '.join(missing)} not defined: the lab's parameters cell is missing or was not run. {_FIX}"
+        )
+    world_size, device = names["WORLD_SIZE"], names["DEVICE"]
+    if isinstance(world_size, bool) or not isinstance(world_size, int) or world_size < 1:
+        raise LabError(f"WORLD_SIZE is {world_size!r}; it is the number of ranks, a whole number from 1. {_FIX}")
+    if device not in ("auto", "cpu", "cuda"):
+        raise LabError(f'DEVICE is {device!r}; it is "auto", "cpu" or "cuda". {_FIX}')
+
+
+def written(*functions, names=None):
+    """Whether the notebook's functions of these names are written; if not, say which and return False.
+
+    A function counts as not written while it holds the ``raise NotImplementedError`` it was handed out with. Nothing is
+    called.
+    """
+    names = notebook_names() if names is None else names
+    missing = [name for name in functions if not callable(names.get(name))]
+    stubs = [name for name in functions if name not in missing and _is_stub(names[name])]
+    for some, what in ((missing, "not defined: run its cell first"), (stubs, "not written yet")):
+        if some:
+            print(f"{', '.join(some)}: {what}.")
+    return not missing and not stubs
+
+
+def _is_stub(function):
+    return "NotImplementedError" in getattr(getattr(function, "__code__", None), "co_names", ())

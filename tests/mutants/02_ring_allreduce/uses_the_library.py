@@ -1,0 +1,7 @@
+"""Calls ringzero's own all-reduce."""
+# caught by: test_ring_all_reduce
+# %% ring_all_reduce
+def ring_all_reduce(tensor):
+    import ringzero
+
+    ringzero.all_reduce(tensor)

@@ -1,0 +1,1 @@
+"""The reference, cell for cell."""

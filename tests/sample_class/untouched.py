@@ -1,0 +1,2 @@
+"""Opened, and handed in."""
+# rest: as handed out

@@ -1,0 +1,516 @@
+"""The checks themselves: what they say, what they count, and what they cost when a function hangs."""
+
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from ringzero import collectives
+from ringzero.lab import Check, LabError, budget, check_parameters, claims, runs, written
+from ringzero.lab import explorer as drawings
+from ringzero.lab.runs import Case, Run
+
+
+@pytest.fixture(autouse=True)
+def fresh_budget(monkeypatch):
+    monkeypatch.setattr(budget, "_hangs", {})
+
+
+# Functions as a student writes them.
+
+
+def ring(tensor):
+    """All-reduce, chunk by chunk, in 2(N-1) steps."""
+    rank, n = dist.get_rank(), dist.get_world_size()
+    chunks = tensor.tensor_split(n)
+    for i in range(2 * (n - 1)):
+        landing = torch.empty_like(chunks[(rank - 1 - i) % n])
+        together = [
+            dist.P2POp(dist.isend, chunks[(rank - i) % n], (rank + 1) % n),
+            dist.P2POp(dist.irecv, landing, (rank - 1) % n),
+        ]
+        for work in dist.batch_isend_irecv(together):
+            work.wait()
+        if i < n - 1:
+            landing += chunks[(rank - 1 - i) % n]
+        chunks[(rank - 1 - i) % n].copy_(landing)
+
+
+def step(tensor, shift=1):
+    """One exchange with a neighbour."""
+    rank, n = dist.get_rank(), dist.get_world_size()
+    if n > 1:
+        landing = torch.empty_like(tensor)
+        together = [
+            dist.P2POp(dist.isend, tensor, (rank + shift) % n),
+            dist.P2POp(dist.irecv, landing, (rank - shift) % n),
+        ]
+        for work in dist.batch_isend_irecv(together):
+            work.wait()
+        tensor.copy_(landing)
+
+
+def from_the_left(run):
+    return claims.equal("the tensor", run.after, [run.inputs[rank - 1] for rank in range(run.world_size)])
+
+
+def slow_step(tensor, seconds):
+    if dist.get_rank() == 1:
+        time.sleep(seconds)
+    step(tensor)
+
+
+def absent(tensor):
+    if dist.get_rank() != 1:
+        dist.recv(tensor, src=1)
+
+
+def absent_for_large(tensor):
+    if tensor.numel() < 100:
+        step(tensor)
+    else:
+        absent(tensor)
+
+
+def unfinished(tensor):
+    raise NotImplementedError
+
+
+def leaves_a_message(tensor):
+    """Does its part; then, for five elements, rank 0 starts a send that nobody receives or waits for."""
+    step(tensor)
+    if dist.get_rank() == 0 and tensor.numel() == 5:
+        kept.append(dist.isend(tensor, 1))
+
+
+kept = []
+
+
+def fails_for_seven(tensor):
+    if tensor.numel() == 7:
+        raise IndexError("seven")
+    step(tensor)
+
+
+def double(x):
+    return 2 * x
+
+
+def make(function, points=4, **options):
+    return Check(function, points=points, world_size=3, device="cpu", **options)
+
+
+# Scores.
+
+
+def test_all_claims_hold(capsys):
+    check = make(step)
+    check.that(
+        "shifted", [check.run(numel=10), check.run(numel=7, ranks=2), check.run(numel=1, ranks=1)], from_the_left
+    )
+    assert check.score() == 4
+    assert "step: 4 of 4 points" in capsys.readouterr().out
+
+
+def test_weights_share_the_points(capsys):
+    check = make(step)
+    run = check.run(numel=10)
+    check.that("shifted", run, from_the_left, weight=3)
+    check.that("never", run, lambda run: "because")
+    assert check.score() == 3.0
+    shown = capsys.readouterr().out
+    assert "FAIL  0.00/1.00  never" in shown
+    assert "with 3 ranks, 10 float32 numbers: because" in shown
+
+
+def test_thirds_never_exceed_the_points():
+    check = make(double, points=2)
+    run = check.run(1)
+    for _ in range(7):
+        check.that("yes", run, lambda run: None)
+    assert check.score() == 2
+
+
+def test_no_claims_no_points():
+    assert make(double).score() == 0
+
+
+def test_a_claim_that_breaks_does_not_hold(capsys):
+    check = make(double)
+    check.that("breaks", check.run("a"), lambda run: claims.number("it", run.returned[0] / 2, 1))
+    assert check.score() == 0
+    assert "cannot be checked (TypeError" in capsys.readouterr().out
+
+
+def test_nothing_reaches_stderr(capfd):
+    check = make(absent)
+    budget.CALL_SECONDS, kept = 1.5, budget.CALL_SECONDS
+    try:
+        check.that("shifted", check.run(numel=10), from_the_left)
+        check.score()
+    finally:
+        budget.CALL_SECONDS = kept
+    assert capfd.readouterr().err == ""
+
+
+def test_inputs_differ_between_ranks_and_calls_but_not_between_times():
+    first, second = (make(step).run(numel=50) for _ in range(2))
+    assert torch.equal(first.inputs[0], second.inputs[0])
+    assert not torch.equal(first.inputs[0], first.inputs[1])
+    check = make(step)
+    assert not torch.equal(check.run(numel=50).inputs[0], check.run(numel=50).inputs[0])
+
+
+@pytest.mark.parametrize("dtype", sorted(runs.LARGEST, key=str))
+def test_sums_of_inputs_are_exact(dtype):
+    case = Case(8, 1000, dtype, (), {}, seed=5)
+    run = Run(case)
+    here = torch.stack(run.inputs).sum(0, dtype=dtype)
+    there = torch.stack(run.inputs[::-1]).sum(0, dtype=dtype)
+    assert torch.equal(here, there)
+    assert torch.equal(here.to(run.total().dtype), run.total())
+
+
+# What goes wrong.
+
+
+def verdict(function, *sizes, seconds=20.0, monkeypatch=None):
+    if monkeypatch is not None:
+        monkeypatch.setattr(budget, "CALL_SECONDS", seconds)
+    check = make(function)
+    every = [check.run(numel=size) for size in sizes]
+    for run in every:
+        check.that(f"{run.numel}", run, from_the_left)
+    start = time.monotonic()
+    points = check.score()
+    return points, [why for _, why, _ in check._claims], time.monotonic() - start
+
+
+def test_not_written_yet():
+    points, reasons, _ = verdict(unfinished, 10, 20)
+    assert points == 0
+    assert reasons == ["unfinished is not written yet"] * 2
+
+
+def test_one_case_that_raises_loses_only_itself():
+    points, reasons, _ = verdict(fails_for_seven, 5, 7, 9)
+    assert points == pytest.approx(2.67)
+    assert "raised IndexError: seven" in reasons[1]
+    assert 'raise IndexError("seven")' in reasons[1]
+
+
+def test_a_message_left_over_does_not_spoil_the_next_case():
+    points, reasons, _ = verdict(leaves_a_message, 5, 6)
+    assert points == 2
+    assert "rank 0 started a send to rank 1 and never called wait()" in reasons[0]
+
+
+def test_not_defined(capsys):
+    check = make("no_such_function")
+    check.that("works", check.run(numel=3), from_the_left)
+    assert check.score() == 0
+    assert "no_such_function is not defined: run the cell that defines it" in capsys.readouterr().out
+
+
+def test_result_that_is_not_plain_data(capsys):
+    check = make(lambda x: object())
+    check.that("works", check.run(3), lambda run: None)
+    assert check.score() == 0
+    assert "is a builtins.object" in capsys.readouterr().out
+
+
+def test_hang_names_the_ranks_and_keeps_what_was_done(monkeypatch):
+    points, reasons, _ = verdict(absent_for_large, 10, 200, 20, seconds=2.0, monkeypatch=monkeypatch)
+    assert points == pytest.approx(1.33)
+    assert reasons[0] is None
+    assert "no end after" in reasons[1]
+    assert "rank 0 waits in absent" in reasons[1]
+    assert "rank 1 had returned" in reasons[1]
+    assert "not run: absent_for_large hung with 3 ranks, 200 float32 numbers" in reasons[2]
+
+
+def test_a_hanging_function_is_not_run_again(monkeypatch):
+    verdict(absent, 10, seconds=2.0, monkeypatch=monkeypatch)
+    start = time.monotonic()
+    _, reasons, _ = verdict(absent, 10, 20)
+    assert time.monotonic() - start < 0.5
+    assert all("not run again: absent hung with 3 ranks, 10 float32 numbers" in reason for reason in reasons)
+
+
+def test_a_function_that_calls_a_hanging_one_is_not_run(monkeypatch):
+    names = {"dist": dist}
+    exec("def stuck(tensor):\n    if dist.get_rank() != 1:\n        dist.recv(tensor, src=1)", names)
+    exec("def caller(tensor):\n    stuck(tensor)", names)
+    exec("def other(tensor):\n    return 1", names)
+    verdict(names["stuck"], 10, seconds=2.0, monkeypatch=monkeypatch)
+    _, reasons, seconds = verdict(names["caller"], 10)
+    assert reasons == [
+        "with 3 ranks, 10 float32 numbers: not run: it calls stuck, and stuck hung with 3 ranks, 10 float32 numbers"
+    ]
+    assert seconds < 0.5
+    check = make(names["other"])
+    check.that("runs", check.run(numel=0), lambda run: None)
+    assert check.score() == 4
+
+
+def test_all_hangs_together_stay_within_the_budget(monkeypatch):
+    assert budget.call_seconds() == 20.0
+    budget.hung("a", double, b"", 20.0, "a hung")
+    spent, calls = 20.0, 0
+    while spent < budget.ALL_HANGS_SECONDS - 1:
+        seconds = budget.call_seconds()
+        assert 1.0 <= seconds <= 5.0
+        budget.hung(f"function {calls}", double, b"", seconds, "hung")
+        spent, calls = spent + seconds, calls + 1
+    assert calls >= 3
+    assert spent <= budget.ALL_HANGS_SECONDS
+    assert budget.call_seconds() == 1.0
+
+
+def test_a_new_version_gets_its_time_back(monkeypatch):
+    verdict(absent, 10, seconds=1.0, monkeypatch=monkeypatch)
+    assert budget.call_seconds() <= 5
+    monkeypatch.setattr(budget, "CALL_SECONDS", 20.0)
+
+    def better(tensor):
+        step(tensor)
+
+    better.__name__ = "absent"
+    points, _, _ = verdict(better, 10)
+    assert points == 4
+    assert budget.call_seconds() == 20.0
+
+
+def test_slow_but_right_passes_though_all_cases_together_take_longer(monkeypatch):
+    monkeypatch.setattr(budget, "CALL_SECONDS", 5.0)
+    check = make(slow_step)
+    every = [check.run(3.5, numel=size) for size in (4, 5)]
+    check.that("shifted", every, from_the_left)
+    assert check.score() == 4, check._claims
+    assert budget.call_seconds() == 5.0
+
+
+def test_lab_launch_counts_hangs(monkeypatch):
+    from ringzero import RankTimeout
+    from ringzero.lab import launch
+
+    assert launch(double, 4, world_size=2).returns == [8, 8]
+    monkeypatch.setattr(budget, "CALL_SECONDS", 2.0)
+    with pytest.raises(RankTimeout):
+        launch(absent, torch.zeros(3), world_size=2, device="cpu")
+    assert budget._hangs["absent"].seconds == 2.0
+    with pytest.raises(LabError, match="absent: not run again: absent hung"):
+        launch(absent, torch.zeros(3), world_size=2, device="cpu")
+
+
+# Claims about traffic, on records made up here.
+
+
+def records(*operations):
+    """``(kind, peer, batch)`` for each, started and ended one after another."""
+    return [
+        {"kind": kind, "peer": peer, "bytes": 4, "sequence": i, "start": 2.0 * i, "end": 2.0 * i + 1, "batch": batch}
+        for i, (kind, peer, batch) in enumerate(operations)
+    ]
+
+
+def made_up(*by_rank, numel=1):
+    run = Run(Case(len(by_rank), numel, torch.float32, (), {}), problem=None)
+    run.operations = [records(*operations) for operations in by_rank]
+    return run
+
+
+def test_send_first_on_every_rank_can_deadlock():
+    n = 4
+    run = made_up(*[[("send", (r + 1) % n, None), ("recv", (r - 1) % n, None)] for r in range(n)])
+    assert "rank 0 to send to rank 1; rank 1 to send to rank 2" in claims.cannot_deadlock(run)
+
+
+def test_one_rank_that_receives_first_breaks_the_cycle():
+    n = 4
+    orders = [[("send", (r + 1) % n, None), ("recv", (r - 1) % n, None)] for r in range(n)]
+    orders[3].reverse()
+    assert claims.cannot_deadlock(made_up(*orders)) is None
+
+
+def test_a_batch_cannot_deadlock():
+    n = 3
+    run = made_up(*[[("send", (r + 1) % n, 0), ("recv", (r - 1) % n, 0)] for r in range(n)])
+    assert claims.cannot_deadlock(run) is None
+
+
+def test_two_batches_in_a_row_are_two_steps():
+    run = made_up(
+        [("send", 1, 0), ("recv", 1, 1)],
+        [("send", 0, 0), ("recv", 0, 1)],
+    )
+    assert "rank 0 to send to rank 1" in claims.cannot_deadlock(run)
+
+
+def test_receiving_from_anyone():
+    assert "from whoever comes first" in claims.cannot_deadlock(made_up([("send", 1, None)], [("recv", None, None)]))
+
+
+def test_neighbours_only():
+    assert claims.neighbours_only(made_up([("send", 3, None)], [], [], [])) is None
+    assert "to rank 2, which is not its neighbour" in claims.neighbours_only(made_up([("send", 2, None)], [], [], []))
+
+
+def test_bytes_of_the_schedule():
+    claim = claims.sends_as_little_as(collectives.ring_all_reduce)
+    assert claim(made_up([("send", 1, None)] * 2, [("send", 0, None)] * 2, numel=2)) is None
+    assert "rank 1 sent 12 bytes of a buffer of 8, expected 8" in claim(
+        made_up([("send", 1, None)] * 2, [("send", 0, None)] * 3, numel=2)
+    )
+
+
+def test_traffic_of_a_schedule():
+    claim = claims.traffic_is(collectives.ring_broadcast(3))
+    assert claim(made_up([("send", 1, None)], [("send", 2, None)], [])) is None
+    assert "rank 0 sent 4 bytes to rank 2, expected 0" in claim(made_up([("send", 1, None), ("send", 2, None)], [], []))
+
+
+def test_forwarding_late():
+    claim = claims.forwards_while_receiving(3)
+    receive, send = ("recv", 0, None), ("send", 2, None)
+    assert claim(made_up([("send", 1, None)] * 3, [receive, send] * 3, [])) is None
+    assert "had received 3 of 3 pieces before it passed on piece 1" in claim(
+        made_up([("send", 1, None)] * 3, [receive] * 3 + [send] * 3, [])
+    )
+    assert "rank 0 sent 1 message, expected 3 pieces" in claim(made_up([("send", 1, None)], [], []))
+
+
+def test_all_receives_posted_first_is_pipelined():
+    run = made_up([("send", 1, None)] * 3, [("recv", 0, None)] * 3 + [("send", 2, None)] * 3, [])
+    for k, op in enumerate(run.operations[1][:3]):
+        op["start"], op["end"] = 0.0, 10.0 * k + 5  # waited for just before piece k is sent
+        run.operations[1][3 + k]["start"] = 10.0 * k + 6
+    assert claims.forwards_while_receiving(3)(run) is None
+
+
+def test_unmatched_and_unwaited():
+    run = made_up([("send", 1, None), ("send", 1, None)], [("recv", 0, None)])
+    assert runs.unmatched(run) == "rank 0 sent 2 messages to rank 1, which received 1"
+    run = made_up([("send", 1, None)], [("recv", 0, None)])
+    assert runs.is_clean(run)
+    run.operations[1][0]["bytes"] = 8
+    assert "is 4 bytes, received into 8" in runs.unmatched(run)
+    run.operations[0][0]["end"] = None
+    assert "rank 0 started a send to rank 1 and never called wait()" in runs.unwaited(run)
+
+
+@pytest.mark.parametrize(
+    ("got", "why"),
+    [
+        (None, "on rank 0 it is None, not a tensor"),
+        (torch.zeros(2), "on rank 0 it has shape (2,), expected (3,)"),
+        (torch.tensor([1.0, 5.0, 3.0]), "on rank 0 it is wrong in element 1 of 3: [1] is 5, expected 2"),
+        (torch.tensor([1.0, 2.0, float("nan")]), "on rank 0 it is wrong in element 2 of 3: [2] is nan, expected 3"),
+        (torch.tensor([1.0, 2.0, 3.0]), None),
+    ],
+)
+def test_equal(got, why):
+    assert claims.equal("it", [got], [torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)]) == why
+
+
+@pytest.mark.parametrize(
+    ("got", "why"),
+    [
+        (2.0, None),
+        (torch.tensor(2.0), None),
+        (1.0, "x is 1, expected 2 (0.5 times it)"),
+        (None, "x is None, not a number"),
+    ],
+)
+def test_number(got, why):
+    assert claims.number("x", got, 2.0) == why
+
+
+def test_nan_is_no_number_we_expect():
+    assert claims.number("x", float("nan"), 2.0) is not None
+
+
+# Parameters and drawings.
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ({}, "WORLD_SIZE and DEVICE not defined: the lab's parameters cell is missing"),
+        ({"WORLD_SIZE": 4}, "DEVICE not defined"),
+        ({"WORLD_SIZE": "4", "DEVICE": "cpu"}, "WORLD_SIZE is '4'"),
+        ({"WORLD_SIZE": 0, "DEVICE": "cpu"}, "WORLD_SIZE is 0"),
+        ({"WORLD_SIZE": 4, "DEVICE": "gpu"}, "DEVICE is 'gpu'"),
+    ],
+)
+def test_parameters(names, words):
+    with pytest.raises(LabError, match=words):
+        check_parameters(names)
+
+
+def test_parameters_that_are_there():
+    assert check_parameters({"WORLD_SIZE": 4, "DEVICE": "auto"}) is None
+
+
+def test_written(capsys):
+    names = {"unfinished": unfinished, "double": double, "three": 3}
+    assert written("double", names=names)
+    assert not written("double", "unfinished", "three", "four", names=names)
+    assert capsys.readouterr().out == "three, four: not defined: run its cell first.\nunfinished: not written yet.\n"
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_what_is_drawn_is_what_ran(n):
+    schedule, shares = drawings.observe(ring, n, 840, {})
+    collectives.verify(schedule)
+    ours = collectives.ring_all_reduce(n)
+    assert len(schedule.rounds) == len(ours.rounds)
+    assert schedule.bytes_sent(840, 4).tolist() == ours.bytes_sent(840, 4).tolist()
+    assert sum(shares) == pytest.approx(1)
+    if n > 1:
+        assert drawings.price(schedule, shares, 1e6, 1e-5, 1e-9) == pytest.approx(2 * (n - 1) * (1e-5 + 1e6 / n * 1e-9))
+
+
+def test_codes_tell_element_and_ranks():
+    total = runs.codes(100, 0) + runs.codes(100, 3) + runs.codes(100, 5)
+    assert runs.decode(int(total[77])) == (77, [0, 3, 5])
+    assert runs.decode(0) is None
+
+
+def test_nothing_to_draw():
+    assert "unfinished is not written yet" in repr(drawings.draw(unfinished, world_size=2))
+    assert "no_such is not defined" in repr(drawings.draw("no_such", world_size=2))
+
+
+def test_explorer_redraws_and_says_what_went_wrong(monkeypatch):
+    pytest.importorskip("ipywidgets")
+    names = {"ring": ring, "seconds": lambda size, n, alpha, beta: 2 * (n - 1) * (alpha + size / n * beta)}
+    monkeypatch.setattr(drawings, "notebook_names", lambda: names)
+    box = drawings.explore(all_reduce="ring", seconds="seconds", world_size=2)
+    page = box.children[-1]
+    assert "<svg" in page.value
+    assert ": the same." in page.value
+    assert repr(box).startswith("ring, 2 ranks: 2 rounds, 1 MiB in ")
+    _, ranks, _, size, _, _ = box.children[:-1]
+    ranks.value = 3
+    assert "ring on 3 ranks, 1 MiB: 4 rounds" in page.value
+    size.value = 2**10
+    assert "ring on 3 ranks, 1 KiB: 4 rounds" in page.value
+    names["seconds"] = lambda size, n, alpha, beta: 0.5
+    size.value = 2**12
+    assert "They should agree" in page.value
+    names["ring"] = fails_for_all
+    ranks.value = 2
+    assert "raised ZeroDivisionError" in page.value
+    del names["ring"]
+    ranks.value = 3
+    assert "ring is not defined" in page.value
+    names["ring"] = ring
+    monkeypatch.setattr(drawings, "price", None)
+    ranks.value = 2
+    assert "The explorer failed: TypeError" in page.value
+
+
+def fails_for_all(tensor):
+    return 1 / 0

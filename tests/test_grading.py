@@ -1,0 +1,519 @@
+"""The grader: what it says of each kind of submission, and that none of them reaches the next student."""
+
+import contextlib
+import copy
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
+import psutil
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from ringzero.grading import course as courses
+from ringzero.grading import processes, verdict
+
+LAB = "tiny"
+CELL_SECONDS = 5.0
+TOP = Path(__file__).resolve().parents[1]
+
+
+# A lab that needs no ranks: two functions, two test cells, one written answer.
+
+TEST_DOUBLE = """import sys
+print("noise of a library", file=sys.stderr)
+points = 1.0 * (double(2) == 4)
+### BEGIN HIDDEN TESTS
+secret_argument = 3.25
+points += 1.0 * (double(secret_argument) == 2 * secret_argument)
+### END HIDDEN TESTS
+points"""
+TEST_TRIPLE = """points = 1.0 * (triple(1) == 3) + (WORLD_SIZE == 4)
+### BEGIN HIDDEN TESTS
+assert triple("ab") == "ababab", "a sentence for the student"
+### END HIDDEN TESTS
+points + 1.0"""
+GOOD = {"double": "def double(x):\n    return 2 * x", "triple": "def triple(x):\n    return 3 * x"}
+FULL = {"test_double": 2, "test_triple": 3}
+NOTHING = {"test_double": 0, "test_triple": 0}
+
+
+def _metadata(grade_id, **more):
+    flags = {"grade": False, "locked": False, "solution": False, "task": False, "schema_version": 3}
+    return {"nbgrader": {**flags, "grade_id": grade_id, **more}}
+
+
+def source():
+    cells = [
+        new_code_cell('WORLD_SIZE = 2\nDEVICE = "cpu"', metadata={"tags": ["parameters"]}, id="parameters"),
+        new_markdown_cell("Double it.", id="text"),
+    ]
+    for name, test, points in (("double", TEST_DOUBLE, 2), ("triple", TEST_TRIPLE, 3)):
+        solution = f"### BEGIN SOLUTION\n{GOOD[name]}\n### END SOLUTION"
+        cells.append(new_code_cell(solution, metadata=_metadata(name, solution=True), id=name))
+        metadata = _metadata(f"test_{name}", grade=True, locked=True, points=points)
+        cells.append(new_code_cell(test, metadata=metadata, id=f"test_{name}"))
+    written = "### BEGIN SOLUTION\nBecause.\n### END SOLUTION"
+    cells.append(new_markdown_cell(written, metadata=_metadata("why", grade=True, solution=True, points=1), id="why"))
+    return new_notebook(
+        cells=cells,
+        metadata={
+            "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
+            "language_info": {"name": "python"},
+        },
+    )
+
+
+class Handed:
+    """Submissions made from the released notebook."""
+
+    def __init__(self, release):
+        self.release = release
+
+    def filled(self, **cells):
+        notebook = copy.deepcopy(self.release)
+        for cell in notebook.cells:
+            replaced = {**GOOD, **cells}.get(cell.metadata.get("nbgrader", {}).get("grade_id"))
+            if replaced is not None:
+                cell.source = replaced
+        return notebook
+
+    def changed(self, change, **cells):
+        notebook = self.filled(**cells)
+        change(notebook)
+        return notebook
+
+
+def _cell(notebook, grade_id):
+    return next(cell for cell in notebook.cells if cell.id == grade_id)
+
+
+def _twice(notebook):
+    for grade_id in ("double", "test_double"):
+        again = copy.deepcopy(_cell(notebook, grade_id))
+        again.id = f"{grade_id}-again"
+        notebook.cells.insert(notebook.cells.index(_cell(notebook, grade_id)), again)
+
+
+def _split(notebook):
+    cell = _cell(notebook, "triple")
+    first = copy.deepcopy(cell)
+    first.id, first.source = "triple-first", "factor = 3"
+    cell.source = "def triple(x):\n    return factor * x"
+    notebook.cells.insert(notebook.cells.index(cell), first)
+
+
+def _tagged(notebook):
+    for cell in notebook.cells:
+        cell.metadata["tags"] = ["skip-execution", "raises-exception", "injected-parameters"]
+
+
+def _edited(notebook):
+    _cell(notebook, "test_double").source = "2.0"
+    _cell(notebook, "test_double").metadata.nbgrader.points = 200
+    _cell(notebook, "test_triple").metadata.nbgrader.update(grade=False, locked=False, solution=True)
+
+
+def _without_tests(notebook):
+    notebook.cells = [cell for cell in notebook.cells if cell.id not in ("test_double", "test_triple", "triple")]
+
+
+def _without_versions(notebook):
+    for cell in notebook.cells:
+        cell.metadata.get("nbgrader", {}).pop("schema_version", None)
+
+
+def _without_parameters(notebook):
+    del notebook.cells[0]
+
+
+def _injected_before(notebook):
+    cell = new_code_cell("WORLD_SIZE = 1", metadata={"tags": ["injected-parameters"]}, id="pm")
+    notebook.cells.insert(1, cell)
+
+
+def _first_cell(source):
+    def change(notebook):
+        notebook.cells.insert(0, new_code_cell(source, id="first"))
+
+    return change
+
+
+DAEMONS = """import subprocess
+subprocess.Popen(["sleep", "3141"])
+subprocess.Popen(["setsid", "sleep", "3142"])
+subprocess.Popen(["setsid", "sleep", "3143"], env={"PATH": "/usr/bin:/bin"})
+import os, time
+if os.fork() == 0:
+    if os.fork() == 0:
+        os.setsid()
+        os.execve("/bin/sleep", ["sleep", "3144"], {})
+    os._exit(0)
+import tempfile
+kept = tempfile.mkdtemp(prefix="left-by-a-student-")
+"""
+SHOWS_NOTHING = "get_ipython().display_formatter.format = lambda *a: ({}, {})"
+READS_THE_TEST = """import inspect
+def double(x):
+    frame = inspect.currentframe().f_back
+    print(get_ipython().history_manager.input_hist_raw[-1])
+    return 2 * x"""
+
+# name -> (what is handed in, its scores, the kind of verdict, words of the reason or the notes)
+CLASS = {
+    "a_good": (lambda h: h.filled(), FULL, "ok", ""),
+    "b_untouched": (lambda h: h.release, NOTHING, "student fault", "NotImplementedError"),
+    "c_kernel_exits": (lambda h: h.filled(triple="import os\nos._exit(0)"), {"test_double": 2, "test_triple": 0},
+                       "student fault", "KERNEL DIED in cell [4] (exit status 0)"),
+    "c_segfault": (lambda h: h.filled(triple="import ctypes\nctypes.string_at(0)"),
+                   {"test_double": 2, "test_triple": 0}, "student fault", "KERNEL DIED in cell [4] (SIGSEGV)"),
+    "d_loop": (lambda h: h.filled(double="def double(x):\n    while True: pass"), {"test_double": 0, "test_triple": 3},
+               "limit", "TIME LIMIT in cell [3]"),
+    "d_no_interrupt": (lambda h: h.filled(triple="import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                                          "while True: pass"), {"test_double": 2, "test_triple": 0},
+                       "limit", "TIME LIMIT in cell [4], which could not be interrupted"),
+    "d_holds_the_gil": (lambda h: h.filled(triple="sum(range(10**13))"),
+                        {"test_double": 2, "test_triple": 0}, "limit", "TIME LIMIT in cell [4], which could not"),
+    "d_prints": (lambda h: h.filled(triple="while True: print('x' * 1000)"), {"test_double": 2},
+                 "limit", "OUTPUT LIMIT in cell [4]"),
+    "e_daemons": (lambda h: h.filled(double=DAEMONS + GOOD["double"]), FULL, "ok", ""),
+    "f_duplicates": (lambda h: h.changed(_twice), FULL, "ok", "more than once"),
+    "f_split": (lambda h: h.changed(_split), FULL, "ok", "cell triple is there more than once"),
+    "f_tagged": (lambda h: h.changed(_tagged), FULL, "ok", ""),
+    "f_tagged_wrong": (lambda h: h.changed(_tagged, double="double = abs"), {"test_double": 0, "test_triple": 3},
+                       "ok", ""),
+    "f_edited": (lambda h: h.changed(_edited, double="double = abs", triple="triple = abs"), NOTHING,
+                 "student fault", ""),
+    "f_tests_deleted": (lambda h: h.changed(_without_tests), {"test_double": 2, "test_triple": 0},
+                        "student fault", "cell test_double was missing"),
+    "f_no_versions": (lambda h: h.changed(_without_versions), FULL, "ok", ""),
+    "f_no_parameters": (lambda h: h.changed(_without_parameters), FULL, "ok", ""),
+    "f_injected": (lambda h: h.changed(_injected_before), FULL, "ok", ""),
+    "g_no_score": (lambda h: h.changed(_first_cell(SHOWS_NOTHING)),
+                   NOTHING, "student fault", "did not end in a number"),
+    "g_infinite_score": (lambda h: h.filled(double="class N(float):\n    def __rmul__(self, x): return float('nan')\n"
+                                            "    def __eq__(self, x): return N(1)\ndouble = N"), {"test_double": 0},
+                         "student fault", "did not end in a number"),
+    "g_two_scores": (lambda h: h.filled(double="import sys\ndef double(x):\n    sys.displayhook(2.0)\n    return x"),
+                     {"test_double": 0}, "student fault", "did not end in a number"),
+    "h_reads_the_test": (lambda h: h.filled(double=READS_THE_TEST), FULL, "ok", ""),
+    "h_fails_hidden": (lambda h: h.filled(triple="def triple(x):\n    return x + x + x if x == 1 else None"),
+                       {"test_double": 2, "test_triple": 0}, "student fault", "AssertionError"),
+    "i_truncated": (lambda h: nbformat.writes(h.release)[:700].encode(), NOTHING,
+                    "invalid submission", "not valid JSON"),
+    "i_empty": (lambda h: b"", NOTHING, "invalid submission", "is empty"),
+    "i_binary": (lambda h: bytes(range(256)) * 9, NOTHING, "invalid submission", "not a text file"),
+    "i_nan": (lambda h: b'{"nbformat": 4, "nbformat_minor": NaN, "metadata": {}, "cells": []}', NOTHING,
+              "invalid submission", "NaN"),
+    "i_deep": (lambda h: b"[" * 200_000, NOTHING, "invalid submission", "not valid JSON"),
+    "i_nbformat_99": (lambda h: _nbformat_99(h), NOTHING, "invalid submission", "nbformat 99"),
+    "i_no_cells": (lambda h: b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": 7}', NOTHING,
+                   "invalid submission", "not a valid notebook"),
+    "i_another_lab": (lambda h: new_notebook(cells=[new_code_cell("1")]), NOTHING,
+                      "invalid submission", "another notebook"),
+    "i_other_name": (lambda h: h.filled(), NOTHING, "invalid submission", "holds final.ipynb"),
+    "i_no_file": (lambda h: b"", NOTHING, "invalid submission", "The submission is empty"),
+    "i_link": (lambda h: b"", NOTHING, "invalid submission", "not a file"),
+    "z_good": (lambda h: h.filled(), FULL, "ok", ""),
+}  # fmt: skip
+
+
+def _nbformat_99(handed):
+    data = json.loads(nbformat.writes(handed.release))
+    return json.dumps({**data, "nbformat": 99}).encode()
+
+
+def make_course(top, extra=""):
+    shutil.copy(TOP / courses.CONFIG, top)
+    with open(top / courses.CONFIG, "a") as config:
+        config.write(f"\nc.ExecuteWithPapermill.cell_seconds = {CELL_SECONDS}\n{extra}")
+    course = courses.Course(top)
+    course.hand_out(LAB, source())
+    release = nbformat.read(course.root / "release" / LAB / f"{LAB}.ipynb", as_version=4)
+    return course, Handed(release)
+
+
+def command(*words, top):
+    """A command as one types it, in the folder ``top``, with the environment's scripts found by name."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(words, cwd=top, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=400)
+
+
+def running(text):
+    """Processes with ``text`` in their command line."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if text in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def scores(grade, like):
+    return {name: grade.cells[name][0] for name in like}
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """The class above, graded with the command an instructor types."""
+    course, handed = make_course(tmp_path_factory.mktemp("class"))
+    for name, (make, *_) in CLASS.items():
+        course.submit(name, LAB, make(handed), name="final.ipynb" if name == "i_other_name" else None)
+    (course.root / "submitted" / "i_no_file" / LAB / f"{LAB}.ipynb").unlink()
+    link = course.root / "submitted" / "i_link" / LAB / f"{LAB}.ipynb"
+    link.unlink()
+    link.symlink_to(course.root / "source" / LAB / f"{LAB}.ipynb")
+    (link.parent / "data.txt").symlink_to(course.root / "gradebook.db")
+    before = set(_temporary_folders())
+    done = command("nbgrader", "autograde", LAB, top=course.top)
+    left = running("sleep 314"), set(_temporary_folders()) - before
+    assert command("nbgrader", "generate_feedback", LAB, top=course.top).returncode == 0
+    return SimpleNamespace(root=course.root, top=course.top, grades=course.grades, done=done, left=left)
+
+
+@pytest.fixture(scope="module")
+def grades(graded):
+    return graded.grades(LAB)
+
+
+def _temporary_folders():
+    return [*Path("/tmp").glob("rz-grade-*"), *Path("/tmp").glob("left-by-a-student-*")]
+
+
+@pytest.mark.parametrize("name", CLASS)
+def test_each_submission_gets_its_scores_and_verdict(grades, name):
+    _, expected, kind, words = CLASS[name]
+    grade = grades[name]
+    assert scores(grade, expected) == expected
+    assert grade.verdict.kind == kind
+    assert words in "\n".join([grade.verdict.reason, *grade.verdict.notes])
+
+
+def test_exit_status_and_log_name_who_needs_a_person(graded):
+    assert graded.done.returncode == 1
+    told = graded.done.stderr.split("A person must look")[1]
+    assert {name for name in CLASS if f"{name}:" in told} == {name for name in CLASS if name.startswith("i_")}
+
+
+def test_nothing_is_left_running_or_lying_about(graded):
+    assert graded.left == ([], set())
+
+
+def test_a_written_answer_waits_for_a_person(grades):
+    assert grades["a_good"].cells["why"] == (0, 1)
+    assert grades["b_untouched"].cells["why"] == (0, 1)
+
+
+def test_links_are_not_followed(graded):
+    assert not (graded.root / "autograded" / "i_link" / LAB / "data.txt").exists()
+    assert not (graded.root / "feedback" / "i_link" / LAB / "data.txt").exists()
+
+
+def test_the_injected_cell_does_not_stay(graded):
+    path = graded.root / "autograded" / "a_good" / LAB / f"{LAB}.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    assert [cell.id for cell in notebook.cells] == [cell.id for cell in source().cells]
+    assert [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"] == [1, 2, 3, 4, 5]
+    assert "papermill" not in path.read_text()
+
+
+@pytest.mark.parametrize("name", CLASS)
+def test_feedback_says_why_and_shows_nothing_hidden(graded, grades, name):
+    page = (graded.root / "feedback" / name / LAB / f"{LAB}.html").read_text()
+    assert f"<b>{grades[name].verdict.kind}</b>" in page
+    for hidden in ("secret_argument", "HIDDEN TESTS", "ababab"):
+        assert hidden not in page
+        assert hidden not in (graded.root / "feedback" / name / LAB / verdict.FILENAME).read_text()
+
+
+def test_feedback_shows_the_students_error(graded):
+    page = (graded.root / "feedback" / "h_fails_hidden" / LAB / f"{LAB}.html").read_text()
+    assert "AssertionError" in page
+    assert "a sentence for the student" in page
+
+
+def test_a_second_run_skips_what_is_done_and_still_says_who_needs_a_person(graded):
+    before = graded.grades(LAB)
+    start = time.monotonic()
+    done = command("nbgrader", "autograde", LAB, top=graded.top)
+    assert time.monotonic() - start < 20
+    assert done.returncode == 1
+    assert graded.grades(LAB) == before
+
+
+def test_the_same_submission_gets_the_same_verdict_again(graded, grades):
+    for name in ("c_kernel_exits", "i_truncated", "z_good"):
+        command("nbgrader", "autograde", LAB, "--student", name, "--force", top=graded.top)
+        again = graded.grades(LAB)[name]
+        assert again.cells == grades[name].cells
+        assert (again.verdict.kind, again.verdict.reason) == (grades[name].verdict.kind, grades[name].verdict.reason)
+
+
+def test_validate_works_on_a_notebook(graded):
+    shutil.copy(graded.root / "submitted" / "z_good" / LAB / f"{LAB}.ipynb", graded.top / "mine.ipynb")
+    done = command("nbgrader", "validate", "mine.ipynb", top=graded.top)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_grader_that_is_killed_is_run_again_and_ends_the_same(tmp_path):
+    course, handed = make_course(tmp_path)
+    slow = "import subprocess, time\nsubprocess.Popen(['setsid', 'sleep', '3151'])\ntime.sleep(2.5)\n" + GOOD["double"]
+    for name in ("a", "b", "c"):
+        course.submit(name, LAB, handed.filled(double=slow))
+    words = [sys.executable, "-m", "nbgrader", "autograde", LAB]
+    grader = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while not ((course.root / "autograded" / "b").exists() and running("sleep 3151")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        grader.send_signal(signal.SIGKILL)
+        grader.wait()
+    assert set(course.grades(LAB)) == {"a"}
+    assert command("nbgrader", "autograde", LAB, top=tmp_path).returncode == 0
+    grades = course.grades(LAB)
+    assert {name: scores(grade, FULL) for name, grade in grades.items()} == dict.fromkeys("abc", FULL)
+    assert running("sleep 3151") == []
+    assert [path for path in _temporary_folders() if f"-{grader.pid}-" in path.name] == []
+
+
+BROKEN = """
+import ringzero.grading.execute as _execute
+_run = _execute.run
+def _broken(nb, *rest):
+    if any("disk full" in cell.source for cell in nb.cells):
+        raise OSError(28, "No space left on device")
+    return _run(nb, *rest)
+_execute.run = _broken
+"""
+
+
+def test_a_fault_of_the_grader_is_not_a_score(tmp_path):
+    course, handed = make_course(tmp_path, BROKEN)
+    course.submit("a", LAB, handed.filled(double="# disk full\n" + GOOD["double"]))
+    course.submit("b", LAB, handed.filled())
+    done = command("nbgrader", "autograde", LAB, top=tmp_path)
+    assert done.returncode == 1
+    assert "a: grader fault: OSError: [Errno 28] No space left on device" in done.stderr
+    grades = course.grades(LAB)
+    assert set(grades) == {"b"}  # a has no row that would read as 0
+    assert scores(grades["b"], FULL) == FULL
+    assert verdict.read(course.root / "autograded" / "a" / LAB).kind == verdict.GRADER
+
+    config = tmp_path / courses.CONFIG
+    config.write_text(config.read_text().replace(BROKEN, ""))
+    assert command("nbgrader", "autograde", LAB, top=tmp_path).returncode == 0
+    assert scores(course.grades(LAB)["a"], FULL) == FULL
+
+
+def test_a_notebook_has_a_wall_clock_of_its_own(tmp_path):
+    course, handed = make_course(tmp_path, "c.ExecuteWithPapermill.notebook_seconds = 6.0\n")
+    four = "import time\ntime.sleep(4)\n" + GOOD["double"]
+    course.submit("a", LAB, handed.filled(double=four, triple="time.sleep(60)"))
+    course.submit("b", LAB, handed.filled())
+    course.autograde(LAB)
+    grades = course.grades(LAB)
+    assert scores(grades["a"], FULL) == {"test_double": 2, "test_triple": 0}
+    assert grades["a"].verdict.kind == "limit"
+    assert grades["a"].verdict.seconds < 6 + 5
+    assert scores(grades["b"], FULL) == FULL
+
+
+def test_what_is_not_marked_is_not_swept():
+    other = subprocess.Popen(["sleep", "3161"], start_new_session=True)
+    try:
+        with processes.Fence() as fence:
+            mine = subprocess.Popen(["sleep", "3162"], env=fence.environment, start_new_session=True)
+            assert fence.folder.is_dir()
+        assert running("sleep 3162") == []
+        mine.wait()
+        assert other.poll() is None
+        assert not fence.folder.exists()
+    finally:
+        other.kill()
+        other.wait()
+
+
+# The sample class, on ranks.
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    top = tmp_path_factory.mktemp("sample")
+    course = courses.Course(top)
+    course.submit("someone_else", "02_ring_allreduce", b"not yet looked at")
+    done = command(sys.executable, "-m", "ringzero.grading.course", "--into", str(top), top=TOP)
+    return SimpleNamespace(root=course.root, done=done, left=running(str(top)))
+
+
+def test_the_sample_class_gets_the_committed_grades(sample):
+    assert sample.done.returncode == 0, sample.done.stdout + sample.done.stderr
+    assert "As in tests/sample_class/expected.json" in sample.done.stdout
+    assert sample.left == []
+
+
+def test_others_submissions_are_left_alone(sample):
+    folder = sample.root / "submitted" / "someone_else" / "02_ring_allreduce"
+    assert (folder / "02_ring_allreduce.ipynb").read_bytes() == b"not yet looked at"
+    assert "someone_else" not in sample.done.stdout
+    assert not (sample.root / "autograded" / "someone_else").exists()
+
+
+def test_the_expected_grades_are_those_of_a_sane_class():
+    expected = json.loads((TOP / "tests" / "sample_class" / "expected.json").read_text())
+    by_hand = {name: cell for name, cell in expected["sample_perfect"]["cells"].items() if not name.startswith("test_")}
+    most = expected["sample_perfect"]["max"] - sum(largest for _, largest in by_hand.values())
+    assert len(expected) >= 9
+    assert expected["sample_perfect"]["score"] == expected["sample_slow_but_right"]["score"] == most
+    assert expected["sample_untouched"]["score"] == 0
+    assert 0 < expected["sample_partly_right"]["score"] < most
+    assert expected["sample_wrong"]["score"] < most / 2
+    assert 0 < expected["sample_kernel_killed"]["score"] < most
+    verdicts = {name.removeprefix("sample_"): grade["verdict"] for name, grade in expected.items()}
+    assert verdicts["hangs"] == "limit"
+    assert verdicts["raises_in_one_rank"] == verdicts["kernel_killed"] == "student fault"
+    assert verdicts["malformed"] == verdicts["other_name"] == "invalid submission"
+
+
+def test_the_submission_that_hangs_costs_its_budget_and_says_who_waits(sample):
+    found = verdict.read(sample.root / "autograded" / "sample_hangs" / "02_ring_allreduce")
+    perfect = verdict.read(sample.root / "autograded" / "sample_perfect" / "02_ring_allreduce")
+    assert found.seconds - perfect.seconds <= 20 + 10
+    assert "rank 1 had returned" in found.reason
+    page = (sample.root / "feedback" / "sample_hangs" / "02_ring_allreduce" / "02_ring_allreduce.html").read_text()
+    assert "<b>limit</b>" in page
+    assert "rank 1 had returned" in page
+    assert "HIDDEN TESTS" not in page
+
+
+def test_feedback_shows_the_checks_table_and_the_failing_line(sample):
+    name = "sample_raises_in_one_rank"
+    page = (sample.root / "feedback" / name / "02_ring_allreduce" / "02_ring_allreduce.html").read_text()
+    assert "rank 3 raised IndexError" in page
+    assert "neighbour = list(range(n))[rank + 1]" in page
+
+
+def test_a_difference_from_the_expected_grades_is_named():
+    grade = courses.Grade({"test_a": (1.0, 2.0)}, verdict.Verdict("ok"))
+    expected = {"s": {"cells": {"test_a": [2.0, 2.0]}, "score": 2.0, "max": 2.0, "verdict": "ok"}, "t": {}}
+    assert courses.differences(expected, {"s": grade}) == [
+        "s, test_a: expected [2.0, 2.0], got [1.0, 2.0]",
+        "s, score: expected 2.0, got 1.0",
+        "t: expected, not graded",
+    ]
+
+
+def test_the_sample_class_needs_a_checkout(monkeypatch, tmp_path):
+    monkeypatch.setattr(courses, "__file__", str(tmp_path / "a" / "b" / "c" / "course.py"))
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        assert courses.main([]) == 2
+    assert "checkout of the repository" in said.getvalue()

@@ -1,0 +1,89 @@
+"""``ringzero mutants``: the cell that must catch a wrong solution does, and a right one is seen to survive."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from ringzero.grading import course, mutants
+from ringzero.grading.verdict import Verdict
+
+LAB = "02_ring_allreduce"
+HARMLESS = '''"""Nothing is wrong with it."""
+# caught by: test_bus_bandwidth
+# %% bus_bandwidth
+def bus_bandwidth(size, seconds, world_size):
+    return 2 * (world_size - 1) / world_size * size / seconds
+'''
+
+
+def test_there_are_wrong_solutions_for_every_test_cell():
+    every = mutants.files(LAB)
+    assert len(every) >= 10
+    expected = json.loads((course.repository() / "tests" / "sample_class" / "expected.json").read_text())
+    cells = {name for name in expected["sample_perfect"]["cells"] if name.startswith("test_")}
+    assert {mutants.caught_by(path) for path in every.values()} == cells
+
+
+def test_one_wrong_solution_a_cell_is_caught_and_a_right_one_survives(monkeypatch, tmp_path):
+    """All of them take minutes: ``ringzero mutants`` is for that. Here the first of each test cell, and a right one."""
+    chosen = {}
+    for name, path in mutants.files(LAB).items():
+        chosen.setdefault(mutants.caught_by(path), (name, path))
+    chosen = dict(chosen.values())
+    chosen["harmless"] = tmp_path / "harmless.py"
+    chosen["harmless"].write_text(HARMLESS)
+    monkeypatch.setattr(mutants, "files", lambda lab: chosen)
+
+    rows_file = tmp_path / "rows.json"
+    result = CliRunner().invoke(mutants.mutants, ["--lab", LAB, "--json", str(rows_file)])
+    rows = {row["name"]: row for row in json.loads(rows_file.read_text())}
+    assert set(rows) == {"reference", "untouched", *chosen}
+    assert all(set(row) == {"lab", "name", "caught", "by"} and row["lab"] == LAB for row in rows.values())
+    assert {name for name, row in rows.items() if not row["caught"]} == {"harmless"}, result.output
+    assert {name: row["by"] for name, row in rows.items() if name in chosen and name != "harmless"} == {
+        name: mutants.caught_by(path) for name, path in chosen.items() if name != "harmless"
+    }
+    assert result.exit_code == 1
+    assert "1 of" in result.output
+    assert "harmless" in result.output.splitlines()[-1]
+
+
+def _grade(kind="ok", manual=("why",), **cells):
+    return course.Grade({**cells, "why": (0.0, 3.0)}, Verdict(kind), manual)
+
+
+@pytest.mark.parametrize(
+    ("name", "grade", "caught"),
+    [
+        ("reference", _grade(test_a=(2.0, 2.0)), True),
+        ("reference", _grade(test_a=(1.9, 2.0)), False),
+        ("reference", _grade(kind="limit", test_a=(2.0, 2.0)), False),
+        ("untouched", _grade(test_a=(0.0, 2.0)), True),
+        ("untouched", _grade(test_a=(0.0, 2.0), test_b=(0.1, 1.0)), False),
+        ("wrong", _grade(test_a=(1.0, 2.0), test_b=(1.0, 1.0)), True),
+        ("wrong", _grade(test_a=(2.0, 2.0), test_b=(0.0, 1.0)), False),  # by another cell than the one named
+        ("wrong", _grade(test_a=(2.0, 2.0), test_b=(1.0, 1.0)), False),
+    ],
+)
+def test_what_counts_as_caught(monkeypatch, tmp_path, name, grade, caught):
+    (tmp_path / "wrong.py").write_text('"""Wrong."""\n# caught by: test_a\n# %% a\n')
+    monkeypatch.setattr(mutants, "files", lambda lab: {"wrong": tmp_path / "wrong.py"})
+    row = mutants.judge("lab", name, grade)
+    assert row.caught is caught
+    assert row.by == ("test_a" if caught and name != "reference" else row.by)
+
+
+def test_exit_status_is_0_when_all_is_as_it_must_be(monkeypatch):
+    rows = [mutants.Row(LAB, "reference", True, None, _grade()), mutants.Row(LAB, "wrong", True, "test_a", _grade())]
+    monkeypatch.setattr(mutants, "run", lambda lab, jobs: iter(rows))
+    result = CliRunner().invoke(mutants.mutants, ["--lab", LAB])
+    assert result.exit_code == 0
+    assert "caught by test_a" in result.output
+
+
+def test_an_unknown_lab_is_named_with_those_there_are():
+    result = CliRunner().invoke(mutants.mutants, ["--lab", "99_nothing"])
+    assert result.exit_code == 2
+    assert "99_nothing" in result.output
+    assert LAB in result.output
