@@ -17,17 +17,17 @@ def test_bench_collectives_writes_rows(tmp_path):
     for column in ("size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "Avg bus bandwidth"):
         assert column in done.output
     rows = json.loads(file.read_text())
-    assert len(rows) == 2 * 2 * 2
+    assert len(rows) == 2 * 2 * 3
     for row in rows:
         assert set(row) == {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"}
         assert row["ratio"] == pytest.approx(row["ours"] / row["peer"])
-    assert {row["peer_name"] for row in rows} == {"gloo", "reduce + broadcast"}
+    assert {row["peer_name"] for row in rows} == {"gloo", "gloo, calmed too", "reduce + broadcast"}
 
 
 def test_wrong_sums_are_counted(monkeypatch):
     """The #wrong column is a measurement: an all-reduce that forgets a rank shows in it."""
     table, _ = collectives.rows((2,), (4096,))
-    assert [row["wrong"] for row in table] == [0, 0, 0]
+    assert [row["wrong"] for row in table] == [0, 0, 0, 0]
 
     def measure_broken(size):
         import ringzero
@@ -37,11 +37,7 @@ def test_wrong_sums_are_counted(monkeypatch):
 
     monkeypatch.setattr(collectives, "_measure", measure_broken)
     table, _ = collectives.rows((2,), (4096,))
-    assert {row["implementation"]: row["wrong"] > 900 for row in table} == {
-        "ring": True,
-        "backend": False,
-        "naive": True,
-    }
+    assert {row["implementation"] for row in table if row["wrong"] > 900} == {"ring", "naive"}
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def larger_than_a_segment(segment_bytes):
     from ringzero.collectives import run
 
     run.SEGMENT_BYTES = segment_bytes
-    run._messages_of_rank.cache_clear()
+    run._program.cache_clear()
     source = torch.arange(100_003, dtype=torch.float32) % 1009 * (dist.get_rank() + 1)
     expected = torch_all_reduce(source, "sum")
     results = [torch.equal(ringzero.all_reduce(source.clone(), algorithm=a), expected) for a in ("ring", "flat")]
