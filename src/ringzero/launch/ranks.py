@@ -5,15 +5,13 @@
 """
 
 import html
-import json
 import os
-import signal
 import sys
 import threading
 import time
 from dataclasses import dataclass, field
 
-from ringzero.launch import plain, pool, sources
+from ringzero.launch import plain, pool, report, sources
 
 GRACE_SECONDS = 0.3  # after one rank failed: how long the others have to say what they saw
 _lock = threading.Lock()
@@ -126,14 +124,21 @@ def _run(warm, call, message, world_size, timeout):
                 if not failed and (status != 0 or not (call / f"{rank}.result").exists()):
                     failed, deadline = True, min(deadline, time.monotonic() + GRACE_SECONDS)
         seconds = time.monotonic() - start
-        where = {} if failed or not running else _stacks(warm, call, running)
+        out_of_time = bool(running) and not failed
+        if running:
+            _ask_for_stacks(warm, call, running)
     finally:
         _kill(warm, running)
-    output = [_read(call / f"{rank}.out") for rank in range(world_size)]
+    output = [report.read(call / f"{rank}.out") for rank in range(world_size)]
+    for rank in exits:
+        if not (call / f"{rank}.result").exists():
+            (call / f"{rank}.gone").touch()
     if failed:
-        raise _failure(call, exits, output)
-    if where:
-        raise _timeout(call, where, world_size, timeout, output)
+        rank, text = report.failure(call, exits, world_size)
+        raise RankError(text, rank, output)
+    if out_of_time:
+        rank, text = report.timeout(call, running, world_size, timeout)
+        raise RankTimeout(text, rank, output)
     returns, records = [], []
     for rank in range(world_size):
         try:
@@ -141,8 +146,20 @@ def _run(warm, call, message, world_size, timeout):
         except ValueError as error:
             raise RankError(f"rank {rank} left a result that cannot be read: {error}", rank, output) from None
         if message["trace"]:
-            records += [{"rank": rank, **record} for record in json.loads(_read(call / f"{rank}.trace"))]
+            from ringzero.launch import trace
+
+            records += [{"rank": rank, **record} for record in trace.read(call / f"{rank}.trace")]
     return Ranks(returns, output, seconds, records)
+
+
+def _ask_for_stacks(warm, call, running):
+    """Have the ranks still running write where they are; wait until they did, or a second."""
+    warm.send(running, {"stack": True})
+    deadline = time.monotonic() + 1.0
+    while time.monotonic() < deadline:
+        if all(report.read(call / f"{rank}.stack").count("\n") > 1 for rank in running):
+            break
+        time.sleep(0.01)
 
 
 def _kill(warm, running):
@@ -155,89 +172,6 @@ def _kill(warm, running):
     while left and time.monotonic() < deadline:
         left -= warm.exits(0.1).keys()
     warm.broken = warm.broken or bool(left)
-
-
-def _failure(call, exits, output):
-    """The RankError for the rank that failed first; others usually fail as an echo of it."""
-    reports = []
-    for rank, status in exits.items():
-        if status == 0 and (call / f"{rank}.result").exists():
-            continue
-        if (call / f"{rank}.error").exists():
-            error = json.loads((call / f"{rank}.error").read_text())
-            echo = _is_echo(error["message"])
-            reports.append((echo, error["time"], rank, f"rank {rank} failed:\n{error['traceback']}"))
-        else:
-            reports.append((False, 0.0, rank, f"rank {rank} {_how_it_ended(status)}{_last_stack(call, rank)}"))
-    _, _, rank, text = min(reports)
-    others = sorted(set(range(len(output))) - {rank})
-    tail = (
-        f"\n\nThe other ranks ({', '.join(map(str, others))}) were stopped because rank {rank} failed."
-        if others
-        else ""
-    )
-    printed = _read(call / f"{rank}.out").strip()
-    if printed:
-        tail = f"\n\nrank {rank} had printed:\n{printed[-2000:]}" + tail
-    return RankError(text + tail, rank, output)
-
-
-def _is_echo(message):
-    return any(
-        words in message
-        for words in ("closed by peer", "reset by peer", "Broken pipe", "Connection refused", "NCCL", "remote process")
-    )
-
-
-def _how_it_ended(status):
-    if status is None:
-        return "was killed together with the process that watched over it"
-    if status < 0:
-        return f"was ended by the signal {signal.Signals(-status).name} before it returned"
-    return f"ended with exit status {status} before its function returned (os._exit or sys.exit inside it?)"
-
-
-def _stacks(warm, call, running):
-    """``{rank: where it is}`` for the ranks still running."""
-    warm.send(running, {"stack": True})
-    deadline = time.monotonic() + 1.0
-    while time.monotonic() < deadline:
-        time.sleep(0.02)
-        if all(_read(call / f"{rank}.stack").count("\n") > 1 for rank in running):
-            break
-    return {
-        rank: "had returned" if (call / f"{rank}.result").exists() else f"was at{_last_stack(call, rank)}"
-        for rank in running
-    }
-
-
-def _last_stack(call, rank):
-    """The caller's own frames of the last stack that faulthandler wrote for ``rank``, innermost first."""
-    labels = {name: label for name, (label, _) in sources.collect().items()}
-    lines = []
-    for line in _read(call / f"{rank}.stack").splitlines():
-        filename = line.split('"')[1] if line.startswith("  File ") else ""
-        if filename and not sources.is_plumbing(filename):
-            lines.append(line.replace(f'"{filename}"', labels.get(filename, f'"{filename}"')))
-    return "".join(f"\n{line}" for line in lines[:8]) or " an unknown place"
-
-
-def _timeout(call, where, world_size, timeout, output):
-    lines = [f"{world_size} ranks were not done after {timeout:g} s."]
-    for rank in range(world_size):
-        lines.append(f"rank {rank} {where.get(rank, 'had returned')}")
-    lines.append(
-        "A collective or a receive that some rank never enters waits for ever; so does one entered in another order."
-    )
-    stuck = [rank for rank in where if where[rank] != "had returned"]
-    return RankTimeout("\n".join(lines), stuck[0] if stuck else 0, output)
-
-
-def _read(path):
-    try:
-        return path.read_text(errors="replace")
-    except FileNotFoundError:
-        return ""
 
 
 def _check(fn, world_size, timeout):

@@ -8,7 +8,9 @@ A function typed into a notebook has no file: IPython keeps its source in ``line
 import linecache
 import sys
 import traceback
+from functools import lru_cache
 
+_PACKAGE = __file__.replace("\\", "/").rsplit("/launch/", 1)[0] + "/"
 _labels = {}  # file name -> what a reader calls it, such as "cell [7]"
 
 
@@ -45,6 +47,23 @@ def format_error(error):
 
 def label(filename):
     return _labels.get(filename, filename)
+
+
+def place(code, line):
+    """Where a line of the caller's is, as a reader says it: "cell 7 line 4", "train.py line 12"."""
+    return place_of(label(code.co_filename), line)
+
+
+def place_of(name, line):
+    name = name.strip('"').rsplit("/", 1)[-1]
+    return f"{name.replace('[', '').replace(']', '') if name.startswith('cell [') else name} line {line}"
+
+
+@lru_cache(maxsize=4096)
+def is_package_code(code):
+    """Whether this code is torch's or ringzero's own rather than the caller's."""
+    name = code.co_filename.replace("\\", "/")
+    return is_plumbing(name) or "/torch/" in name or name.startswith(_PACKAGE) or "typing_extensions" in name
 
 
 def is_plumbing(filename):

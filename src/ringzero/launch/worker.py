@@ -167,10 +167,6 @@ def run_job(rank, job, call):
         store = _init_process_group(rank, job, call)
         function, args = cloudpickle.loads((call / "job.pkl").read_bytes())
         result = function(*args)
-        if job["trace"]:
-            from ringzero.launch import trace
-
-            (call / f"{rank}.trace").write_text(json.dumps(trace.recorded()))
         unfinished = call / f"{rank}.unfinished"
         plain.dump(result, unfinished)
         unfinished.rename(call / f"{rank}.result")
@@ -205,7 +201,7 @@ def _init_process_group(rank, job, call):
         torch.set_default_device(f"cuda:{rank}")
     store = dist.FileStore(str(call / "store"), job["world_size"])
     dist.init_process_group(
-        _backend(job),
+        _backend(rank, job, call),
         store=dist.PrefixStore("group", store),
         rank=rank,
         world_size=job["world_size"],
@@ -214,13 +210,13 @@ def _init_process_group(rank, job, call):
     return dist.PrefixStore("call", store)
 
 
-def _backend(job):
-    backend = "nccl" if job["device"] == "cuda" else "gloo"
-    if not job["trace"]:
-        return backend
+def _backend(rank, job, call):
+    """Always recorded on the CPU, so that a hang can be explained; on GPUs when asked for."""
+    if job["device"] == "cuda" and not job["trace"]:
+        return "nccl"
     from ringzero.launch import trace
 
-    return trace.register(backend)
+    return trace.register("nccl" if job["device"] == "cuda" else "gloo", call / f"{rank}.trace")
 
 
 def _redirect_output(path):

@@ -1,0 +1,108 @@
+"""What a call that failed says: the first cause, in the caller's own lines, and what every rank was doing."""
+
+import json
+import re
+import signal
+
+from ringzero.launch import sources
+from ringzero.launch.diagnose import RankState, diagnose, disagreement
+
+FRAMES = 8  # of each rank's stack, innermost first
+
+
+def failure(call, exits, world_size):
+    """``(rank, message)``: the rank that failed first, and why; the others usually fail as an echo of it."""
+    reports = []
+    for rank, status in exits.items():
+        if status == 0 and (call / f"{rank}.result").exists():
+            continue
+        if (call / f"{rank}.error").exists():
+            error = json.loads((call / f"{rank}.error").read_text())
+            echo = _is_echo(error["message"])
+            reports.append((echo, error["time"], rank, f"rank {rank} failed:\n{error['traceback']}"))
+        else:
+            reports.append((False, 0.0, rank, f"rank {rank} {_how_it_ended(status)}{_stack_text(call, rank)}"))
+    _, _, rank, text = min(reports)
+    states = _states(call, world_size)
+    why = disagreement(states) if rank not in states or states[rank].state == "gone" else None
+    parts = [f"{why}\n{text}" if why else text]
+    if printed := read(call / f"{rank}.out").strip():
+        parts.append(f"rank {rank} had printed:\n{printed[-2000:]}")
+    if others := [r for r in range(world_size) if r != rank]:
+        parts.append(f"The other ranks ({', '.join(map(str, others))}) were stopped because rank {rank} failed.")
+    return rank, "\n\n".join(parts)
+
+
+def timeout(call, running, world_size, seconds):
+    """``(rank, message)`` for a call whose time was up: the sentence, then where each rank was."""
+    states = _states(call, world_size)
+    stuck = [rank for rank in running if states[rank].state == "running"]
+    sentence = diagnose([states[rank] for rank in range(world_size)]) or (
+        "Every message had both its ends, so the ranks were slow rather than stuck; give the call a longer timeout."
+    )
+    lines = [f"{world_size} ranks were not done after {seconds:g} s: {sentence}"]
+    for rank, state in states.items():
+        lines.append(
+            f"rank {rank} " + (f"was at{_stack_text(call, rank)}" if state.state == "running" else "had returned")
+        )
+    return (stuck or [0])[0], "\n".join(lines)
+
+
+def read(path):
+    try:
+        return path.read_text(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _states(call, world_size):
+    """``{rank: RankState}`` from the files the ranks left."""
+    from ringzero.launch import trace
+
+    states = {}
+    for rank in range(world_size):
+        stack = _stack(call, rank)
+        own = [(file, line, name) for file, line, name in stack if not sources.is_plumbing(file)]
+        operations = trace.read(call / f"{rank}.trace")
+        for op in operations:
+            op["peer_rank"] = None if op["peer"] is None else op["members"][op["peer"]]
+        finished = "returned" if (call / f"{rank}.result").exists() else "running"
+        states[rank] = RankState(
+            state="gone" if (call / f"{rank}.gone").exists() else finished,
+            operations=operations,
+            where=f"{own[0][2]}, {sources.place_of(_labelled(own[0][0]), own[0][1])}" if own else "an unknown place",
+            functions=tuple(name for file, _, name in stack if sources.is_plumbing(file)),
+            groups={op["group"]: op["members"] for op in operations},
+        )
+    return states
+
+
+def _stack(call, rank):
+    """``[(file, line, function)]`` of the last stack faulthandler wrote for ``rank``, innermost first."""
+    text = read(call / f"{rank}.stack").rsplit("most recent call first", 1)[-1]
+    return [(file, int(line), name) for file, line, name in re.findall(r'File "(.*?)", line (\d+) in (.*)', text)]
+
+
+def _stack_text(call, rank):
+    own = [frame for frame in _stack(call, rank) if not sources.is_plumbing(frame[0])]
+    lines = [f"\n  File {_labelled(file)}, line {line} in {name}" for file, line, name in own[:FRAMES]]
+    return "".join(lines) or " an unknown place"
+
+
+def _labelled(file):
+    """ "cell [7]" for a notebook's cell; a file's name in quotes, as tracebacks have it."""
+    label = {name: label for name, (label, _) in sources.collect().items()}.get(file)
+    return label or f'"{file}"'
+
+
+def _is_echo(message):
+    words = ("closed by peer", "reset by peer", "Broken pipe", "Connection refused", "NCCL", "remote process")
+    return any(word in message for word in words)
+
+
+def _how_it_ended(status):
+    if status is None:
+        return "was killed together with the process that watched over it"
+    if status < 0:
+        return f"was ended by the signal {signal.Signals(-status).name} before it returned"
+    return f"ended with exit status {status} before its function returned (os._exit or sys.exit inside it?)"
