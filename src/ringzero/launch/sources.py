@@ -11,6 +11,7 @@ import traceback
 from functools import lru_cache
 
 _PACKAGE = __file__.replace("\\", "/").rsplit("/launch/", 1)[0] + "/"
+BODY_OF = "body of "  # before the name of a cell whose body runs on ranks (ringzero.lab.magic)
 _labels = {}  # file name -> what a reader calls it, such as "cell [7]"
 
 
@@ -19,10 +20,14 @@ def collect():
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     numbers = getattr(getattr(shell, "compile", None), "_filename_map", {})
     return {
-        name: [f"cell [{numbers[name]}]" if name in numbers else name, "".join(entry[2])]
+        name: [_cell_label(name.removeprefix(BODY_OF), numbers), "".join(entry[2])]
         for name, entry in list(linecache.cache.items())
-        if len(entry) == 4 and ("ipykernel" in name or name.startswith("<ipython"))
+        if len(entry) == 4 and ("ipykernel" in name or "<ipython" in name)
     }
+
+
+def _cell_label(name, numbers):
+    return f"cell [{numbers[name]}]" if name in numbers else name
 
 
 def install(sources):
@@ -69,7 +74,8 @@ def is_package_code(code):
 def is_plumbing(filename):
     """Whether frames of this file hide rather than show what the caller did."""
     parts = filename.replace("\\", "/")
-    return "/ringzero/launch/" in parts or "/torch/distributed/" in parts or parts.startswith("<frozen")
+    own = parts.startswith((_PACKAGE + "launch/", _PACKAGE + "lab/"))
+    return own or "/torch/distributed/" in parts or parts.startswith("<frozen")
 
 
 def _chain(report):
