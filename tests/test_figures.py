@@ -13,7 +13,7 @@ import pytest
 
 from ringzero.collectives import flat_all_reduce, ring_all_reduce, ring_broadcast, ring_reduce_scatter
 from ringzero.collectives.schedule import Round, Schedule
-from ringzero.figures import Figure, before_after, chart, explore, palette, spacetime, standalone, table
+from ringzero.figures import Figure, before_after, chart, explore, palette, spacetime, standalone, table, timeline
 
 README_PICTURE = Path(__file__).parents[1] / "book" / "ring.svg"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -211,6 +211,42 @@ def test_figures_import_neither_torch_nor_matplotlib():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "[]"
+
+
+OPERATION = {"kind": "all_reduce", "peer": None, "bytes": 16, "dtype": "float32", "line": "cell 1 line 2", "group": "0"}
+TRACE = [
+    {**OPERATION, "rank": 0, "start": 10.0, "wait": 10.001, "end": 10.004},
+    {**OPERATION, "rank": 1, "start": 10.002, "wait": 10.002, "end": 10.004},
+    {**OPERATION, "rank": 1, "start": 10.0045, "wait": None, "end": None, "kind": "send", "peer": 0},
+    {**OPERATION, "rank": 1, "start": 10.0046, "wait": 10.0046, "end": 10.005, "kind": "header", "peer": 0},
+]
+
+
+def test_timeline_draws_every_operation_where_it_was():
+    root = svg_of(timeline(TRACE))
+    groups = [g for g in root.iter(f"{SVG}g") if g.get("class") == "operation"]
+    assert len(groups) == 3, "headers are left out"
+    bars = [[(float(r.get("x")), float(r.get("width"))) for r in g.iter(f"{SVG}rect")] for g in groups]
+    (pale, solid), (_, other), _ = bars
+    assert solid[1] == pytest.approx(3 * pale[1], rel=0.01), "1 ms on its way, then 3 ms of waiting"
+    assert solid[0] + solid[1] == pytest.approx(other[0] + other[1], abs=0.2), "both ranks were done together"
+    titles = [g.find(f"{SVG}title").text for g in groups]
+    assert titles[0] == "all_reduce, 16 bytes, cell 1 line 2: 4 ms"
+    assert titles[2] == "send to 0, 16 bytes, cell 1 line 2: never waited for"
+    assert [t.text for t in root.iter(f"{SVG}text") if t.get("class") == "rank"] == ["rank 0", "rank 1"]
+
+
+@pytest.mark.parametrize("span", [1e-5, 3.3e-4, 0.00999, 0.1, 7.0])
+def test_timeline_has_a_handful_of_round_ticks(span):
+    trace = [{**OPERATION, "rank": 0, "start": 0.0, "wait": 0.0, "end": span}]
+    ticks = [t.text for t in svg_of(timeline(trace)).iter(f"{SVG}text") if t.get("text-anchor") == "middle"]
+    assert 3 <= len(ticks) <= 7
+    assert ticks[0] == "0"
+
+
+def test_timeline_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="the trace is empty; call launch"):
+        timeline([])
 
 
 def test_the_picture_in_the_readme_is_drawn_from_the_schedule():

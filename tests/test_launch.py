@@ -1,5 +1,6 @@
 """``launch``: what comes back, what a failure says, and that nothing is left behind."""
 
+import json
 import os
 import signal
 import subprocess
@@ -346,6 +347,18 @@ def test_the_trace_has_every_operation():
         assert mine[-3]["end"] is None, "a send nobody waited for"
         if extra:
             assert mine[11]["group"] != mine[0]["group"]
+
+
+def test_the_trace_is_written_for_perfetto(tmp_path):
+    ranks = launch(one_of_each, world_size=3, trace=True)
+    ranks.save_chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    names = {event["tid"]: event["args"]["name"] for event in events if event["ph"] == "M"}
+    assert names == {0: "rank 0", 1: "rank 1", 2: "rank 2"}
+    complete = [event for event in events if event["ph"] == "X"]
+    assert len(complete) == len(ranks.trace)
+    assert all(event["dur"] >= 0 and event["ts"] > 0 for event in complete)
+    assert {event["args"].get("peer") for event in complete if event["name"] == "reduce"} == {2}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@
 """
 
 import html
+import json
 import os
 import sys
 import threading
@@ -34,6 +35,31 @@ class Ranks:
     @property
     def world_size(self):
         return len(self.returns)
+
+    def save_chrome_trace(self, path):
+        """Write the trace as JSON that Perfetto (ui.perfetto.dev) and chrome://tracing open: a track for each rank."""
+        events = [
+            {"ph": "M", "name": "thread_name", "pid": 0, "tid": rank, "args": {"name": f"rank {rank}"}}
+            for rank in range(self.world_size)
+        ]
+        for op in self.trace:
+            peer = {} if op["peer"] is None else {"peer": op["peer"]}
+            end = op["end"] or op["wait"] or op["start"]
+            arguments = {**peer, "bytes": op["bytes"], "dtype": op["dtype"], "line": op["line"], "group": op["group"]}
+            events.append(
+                {
+                    "ph": "X",
+                    "name": op["kind"],
+                    "cat": "communication",
+                    "pid": 0,
+                    "tid": op["rank"],
+                    "ts": op["start"] * 1e6,  # microseconds
+                    "dur": (end - op["start"]) * 1e6,
+                    "args": arguments,
+                }
+            )
+        with open(path, "w") as file:
+            json.dump({"traceEvents": events, "displayTimeUnit": "ms"}, file)
 
     def __repr__(self):
         lines = []
