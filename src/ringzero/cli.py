@@ -23,7 +23,7 @@ class LazyGroup(click.Group):
         return getattr(importlib.import_module(module), attribute)
 
 
-@click.group(cls=LazyGroup, lazy={"mutants": "ringzero.grading.mutants:mutants"})
+@click.group(cls=LazyGroup, lazy={"doctor": "ringzero.doctor:doctor", "mutants": "ringzero.grading.mutants:mutants"})
 @click.version_option(package_name="ringzero")
 def main():
     """Ring AllReduce and ZeRO, and the course built on them."""

@@ -1,0 +1,242 @@
+"""``ringzero doctor``: what this machine can do for the course, what is degraded, and how to mend it."""
+
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+
+import click
+
+OK, DEGRADED, BROKEN = "ok", "degraded", "broken"
+CHECKS = []
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``state`` is "ok", "degraded" (the course runs, with less) or "broken"; ``fix`` says what to do about it."""
+
+    name: str
+    state: str
+    what: str
+    fix: str = ""
+
+
+def check(function):
+    CHECKS.append(function)
+    return function
+
+
+def examine():
+    """Run every check; a check that itself fails is a finding too."""
+    findings = []
+    for function in CHECKS:
+        try:
+            findings.append(function())
+        except Exception as error:  # a doctor that falls ill helps nobody
+            findings.append(Finding(function.__name__, DEGRADED, f"could not be checked: {error}"))
+    return findings
+
+
+@check
+def python():
+    what = f"{platform.python_version()} at {sys.executable}"
+    return Finding("Python", OK, what)
+
+
+@check
+def torch():
+    try:
+        import torch as module
+        import torch.distributed as dist
+    except ImportError as error:
+        return Finding("torch", BROKEN, str(error), "pip install -r requirements.txt -c constraints.txt")
+    if not dist.is_available() or not dist.is_gloo_available():
+        return Finding("torch", BROKEN, f"{module.__version__} without gloo", "install torch from PyPI with pip")
+    if tuple(map(int, module.__version__.split("+")[0].split(".")[:2])) < (2, 11):
+        return Finding("torch", BROKEN, module.__version__, "pip install 'torch>=2.11'")
+    return Finding("torch", OK, f"{module.__version__}, gloo")
+
+
+@check
+def gpus():
+    import torch as module
+    import torch.distributed as dist
+
+    count = module.cuda.device_count()
+    if count == 0:
+        return Finding("GPUs", OK, "none; ranks run on the CPU with gloo, which is all the course needs")
+    names = ", ".join(sorted({module.cuda.get_device_name(i) for i in range(count)}))
+    peers = all(module.cuda.can_device_access_peer(a, b) for a in range(count) for b in range(count) if a != b)
+    what = f"{count} × {names}, CUDA {module.version.cuda}"
+    if not dist.is_nccl_available():
+        return Finding("GPUs", DEGRADED, f"{what}, no NCCL", "install a torch built with NCCL (Linux, from PyPI)")
+    nccl = ".".join(map(str, module.cuda.nccl.version()))
+    if count > 1 and not peers:
+        return Finding("GPUs", DEGRADED, f"{what}, NCCL {nccl}; not all reach each other", "see nvidia-smi topo -m")
+    return Finding("GPUs", OK, f"{what}, NCCL {nccl}")
+
+
+@check
+def cores():
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if count < 2:
+        return Finding("cores", DEGRADED, f"{count}; ranks take turns, timings mean little", "give the machine two")
+    return Finding("cores", OK, str(count))
+
+
+@check
+def memory():
+    import psutil
+
+    free, shm = (
+        psutil.virtual_memory().available,
+        shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else 0,
+    )
+    what = f"{free / 2**30:.1f} GiB free, {shm / 2**30:.1f} GiB of /dev/shm"
+    if free < 2 * 2**30:
+        return Finding("memory", DEGRADED, what, "close something: eight ranks want 2 GiB")
+    return Finding("memory", OK, what)
+
+
+@check
+def ports():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return Finding("ports", OK, f"loopback gives out free ports ({listener.getsockname()[1]} just now)")
+
+
+@check
+def ranks():
+    """The one check that runs what the course runs."""
+    import torch.distributed as dist
+
+    from ringzero.launch import launch, pool
+
+    try:
+        returned = launch(dist.get_rank, world_size=2, device="cpu", timeout=60).returns
+    except (RuntimeError, OSError) as error:
+        fix = "see the message; a host name that does not resolve and a full /tmp are the usual causes"
+        return Finding("ranks", BROKEN, str(error).splitlines()[0], fix)
+    finally:
+        pool.stop()
+    return Finding(
+        "ranks", OK if returned == [0, 1] else BROKEN, f"two ranks started with torchrun answered {returned}"
+    )
+
+
+@check
+def leftovers():
+    import psutil
+
+    old = []
+    for process in psutil.process_iter(["pid", "cmdline"]):
+        if "ringzero.launch.worker" in " ".join(process.info["cmdline"] or []):
+            old.append(process.info["pid"])
+    if old:
+        fix = f"if no notebook is using them: kill {' '.join(map(str, old))}"
+        return Finding("leftover ranks", DEGRADED, f"{len(old)} warm ranks of other notebooks or runs", fix)
+    return Finding("leftover ranks", OK, "none")
+
+
+def _packages(extra, names):
+    missing = []
+    for name in names:
+        try:
+            importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        return Finding(
+            extra, DEGRADED, f"without {', '.join(missing)}", "pip install -r requirements.txt -c constraints.txt"
+        )
+    return Finding(extra, OK, ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names))
+
+
+@check
+def book():
+    return _packages("book", ["jupyter-book", "matplotlib"])
+
+
+@check
+def labs():
+    return _packages("labs", ["jupyterlab", "ipywidgets"])
+
+
+@check
+def grading():
+    return _packages("grading", ["nbgrader", "papermill", "jupytext"])
+
+
+@check
+def chromium():
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        return Finding("chromium", DEGRADED, "none; the tests of built pages are skipped", "apt-get install chromium")
+    return Finding("chromium", OK, found)
+
+
+@check
+def sandbox():
+    if shutil.which("bwrap") is None:
+        return Finding("sandbox", DEGRADED, "no bubblewrap", "apt-get install bubblewrap")
+    done = _run("bwrap", "--unshare-all", "--ro-bind", "/", "/", "true")
+    if done.returncode:
+        return Finding("sandbox", DEGRADED, f"bubblewrap fails: {_last(done)}", "allow unprivileged user namespaces")
+    return Finding("sandbox", OK, "bubblewrap works")
+
+
+@check
+def namespaces():
+    if shutil.which("unshare") is None or shutil.which("ip") is None:
+        return Finding("namespaces", DEGRADED, "no unshare or ip", "apt-get install util-linux iproute2")
+    done = _run("unshare", "-Urn", "true")
+    if done.returncode:
+        fix = "as root: sysctl kernel.unprivileged_userns_clone=1 (or user.max_user_namespaces=10000)"
+        return Finding("namespaces", DEGRADED, f"no user namespaces: {_last(done)}", fix)
+    limits = {
+        kind: _run("unshare", "-Urn", "sh", "-c", f"ip link set lo up && tc qdisc add dev lo root {rule}").returncode
+        == 0
+        for kind, rule in {
+            "tbf": "tbf rate 1gbit burst 128k latency 50ms",
+            "netem": "netem delay 1ms",
+        }.items()
+    }
+    missing = [kind for kind, works in limits.items() if not works]
+    if missing:
+        what = f"network namespaces work, without {' and '.join(missing)}"
+        return Finding("namespaces", DEGRADED, what, f"as root: modprobe sch_{missing[0]} (some kernels lack it)")
+    return Finding("namespaces", OK, "network namespaces with rate limits (tbf) and delays (netem)")
+
+
+def _run(*command):
+    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+
+
+def _last(done):
+    return (done.stderr.strip().splitlines() or ["no message"])[-1]
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def doctor(as_json):
+    """What this machine can do: versions, GPUs, ranks, sandbox, namespaces.
+
+    The exit status is 1 only if the course cannot run.
+    """
+    findings = examine()
+    if as_json:
+        click.echo(json.dumps([asdict(finding) for finding in findings], indent=1))
+    else:
+        colours = {OK: "green", DEGRADED: "yellow", BROKEN: "red"}
+        for finding in findings:
+            click.echo(
+                f"{click.style(f'{finding.state:>8}', fg=colours[finding.state])}  {finding.name}: {finding.what}"
+            )
+            if finding.fix:
+                click.echo(f"{'':>8}  → {finding.fix}")
+    sys.exit(any(finding.state == BROKEN for finding in findings))

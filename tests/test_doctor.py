@@ -1,0 +1,106 @@
+"""``ringzero doctor``: findings a person can act on; a missing optional part never fails it, a missing torch does."""
+
+import importlib.metadata
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from ringzero import doctor
+from ringzero.cli import main
+
+NAMES = ["Python", "torch", "GPUs", "cores", "memory", "ports", "ranks", "leftover ranks", "book", "labs", "grading"]
+OPTIONAL = ["chromium", "sandbox", "namespaces"]
+
+
+def run(*options):
+    done = CliRunner().invoke(main, ["doctor", *options])
+    return done.exit_code, done.output
+
+
+def findings(monkeypatch, only):
+    monkeypatch.setattr(doctor, "CHECKS", [check for check in doctor.CHECKS if check.__name__ in only])
+    code, output = run("--json")
+    return code, {finding["name"]: finding for finding in json.loads(output)}
+
+
+def test_this_machine_can_run_the_course():
+    code, output = run("--json")
+    found = {finding["name"]: finding for finding in json.loads(output)}
+    assert list(found) == NAMES + OPTIONAL
+    assert code == 0, output
+    assert all(finding["state"] != "broken" for finding in found.values())
+    assert all(finding["fix"] for finding in found.values() if finding["state"] != "ok")
+    assert found["ranks"]["what"] == "two ranks started with torchrun answered [0, 1]"
+
+
+@pytest.mark.parametrize(
+    ("name", "programs", "fix"),
+    [
+        ("chromium", ["chromium", "chromium-browser", "google-chrome"], "apt-get install chromium"),
+        ("sandbox", ["bwrap"], "apt-get install bubblewrap"),
+        ("namespaces", ["ip"], "apt-get install util-linux iproute2"),
+        ("namespaces", ["unshare"], "apt-get install util-linux iproute2"),
+    ],
+)
+def test_an_optional_program_that_is_missing_is_named_with_its_fix(monkeypatch, name, programs, fix):
+    which = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda program: None if program in programs else which(program))
+    code, found = findings(monkeypatch, [name])
+    assert (code, found[name]["state"], found[name]["fix"]) == (0, "degraded", fix)
+
+
+@pytest.mark.parametrize("name", ["sandbox", "namespaces"])
+def test_a_program_that_is_there_but_not_allowed_is_told_from_a_missing_one(monkeypatch, name):
+    refused = subprocess.CompletedProcess([], 1, "", "unshare failed: Operation not permitted\n")
+    monkeypatch.setattr(shutil, "which", lambda program: f"/usr/bin/{program}")
+    monkeypatch.setattr(doctor, "_run", lambda *command: refused)
+    code, found = findings(monkeypatch, [name])
+    assert (code, found[name]["state"]) == (0, "degraded")
+    assert "Operation not permitted" in found[name]["what"]
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [("book", "jupyter-book"), ("labs", "ipywidgets"), ("grading", "nbgrader")]
+)
+def test_a_missing_package_is_named(monkeypatch, name, package):
+    version = importlib.metadata.version
+
+    def without(wanted):
+        if wanted == package:
+            raise importlib.metadata.PackageNotFoundError(wanted)
+        return version(wanted)
+
+    monkeypatch.setattr(importlib.metadata, "version", without)
+    code, found = findings(monkeypatch, [name])
+    assert (code, found[name]["state"], found[name]["what"]) == (0, "degraded", f"without {package}")
+
+
+def test_without_torch_the_course_cannot_run(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    code, found = findings(monkeypatch, ["torch"])
+    assert (code, found["torch"]["state"]) == (1, "broken")
+    assert found["torch"]["fix"].startswith("pip install")
+
+
+def test_ranks_that_do_not_start_are_a_reason_to_fail(monkeypatch):
+    from ringzero.launch import pool
+
+    pool.stop()
+    monkeypatch.setattr(pool, "torchrun_command", lambda *a: [sys.executable, "-c", "raise SystemExit('no torchrun')"])
+    code, found = findings(monkeypatch, ["ranks"])
+    assert (code, found["ranks"]["state"]) == (1, "broken")
+    assert "torchrun could not start 2 ranks" in found["ranks"]["what"]
+
+
+def test_a_check_that_fails_itself_is_a_finding(monkeypatch):
+    def broken():
+        raise KeyError("oops")
+
+    monkeypatch.setattr(doctor, "CHECKS", [broken])
+    code, output = run()
+    assert code == 0
+    assert "degraded  broken: could not be checked: 'oops'" in output
