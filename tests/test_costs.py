@@ -90,3 +90,13 @@ def test_costs_import_nothing_but_math():
     code = "import sys; import ringzero.costs.alpha_beta; print(sorted({'torch', 'numpy'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "module", ["costs.alpha_beta", "collectives.schedule", "collectives.ring", "figures.palette", "figures.chart"]
+)
+def test_examples_in_docstrings(module):
+    import doctest
+    import importlib
+
+    assert doctest.testmod(importlib.import_module(f"ringzero.{module}")).failed == 0
