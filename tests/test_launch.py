@@ -212,13 +212,16 @@ def pool_base():
 @pytest.fixture
 def own_tmp(tmp_path_factory, monkeypatch):
     """A temporary directory of our own, so that another test run beside this one is not counted."""
+    tmp_path_factory.getbasetemp()  # pytest's own is made first, elsewhere
     directory = Path(tempfile.mkdtemp(prefix="rzt-"))
     monkeypatch.setenv("TMPDIR", str(directory))
     monkeypatch.setattr(tempfile, "tempdir", str(directory))
     pool.stop()
     yield directory
     pool.stop()
-    os.rmdir(directory)  # fails if anything is left in it
+    wait_until(lambda: not list(directory.iterdir()))
+    assert list(directory.iterdir()) == []
+    directory.rmdir()
 
 
 def wait_until(condition, seconds=5.0):
@@ -256,6 +259,11 @@ def test_nothing_is_left_after_stop(own_tmp):
     assert list(own_tmp.iterdir()) == []
 
 
+def heed_interrupts():
+    """A process started in the background of a script ignores Ctrl-C; these tests are about one that does not."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_when_the_caller_is_killed(own_tmp, tmp_path, end):
     script = tmp_path / "caller.py"
@@ -269,11 +277,15 @@ def test_nothing_is_left_when_the_caller_is_killed(own_tmp, tmp_path, end):
         launch(work, world_size=2, timeout=600)
         """)
     )
-    with subprocess.Popen([sys.executable, script], cwd=tmp_path, stderr=subprocess.PIPE) as caller:
-        assert wait_until((tmp_path / "started").exists, 60)
-        caller.send_signal(end)
-        start = time.monotonic()
-        caller.wait(10)
+    command = [sys.executable, script]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, preexec_fn=heed_interrupts) as caller:
+        try:
+            assert wait_until((tmp_path / "started").exists, 60)
+            caller.send_signal(end)
+            start = time.monotonic()
+            caller.wait(10)
+        finally:
+            caller.kill()
     assert wait_until(lambda: leftovers() == (set(), [])), leftovers()
     print(f"gone {time.monotonic() - start:.2f} s after {end.name}")
 
@@ -284,12 +296,17 @@ def test_an_interrupt_ends_the_ranks_and_the_next_call_works(own_tmp):
             time.sleep(0.01)
 
     launch(everything, "warm up", 1)
+    before = signal.getsignal(signal.SIGINT)
+    heed_interrupts()
     timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     start = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        launch(forever, timeout=60)
-    timer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            launch(forever, timeout=60)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        timer.join()
     print(f"interrupt took {time.monotonic() - start - 0.5:.2f} s")
     assert wait_until(lambda: leftovers()[0] == set()), leftovers()
     assert launch(dist.get_rank).returns == [0, 1]

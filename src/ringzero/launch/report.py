@@ -11,18 +11,21 @@ FRAMES = 8  # of each rank's stack, innermost first
 
 
 def failure(call, exits, world_size):
-    """``(rank, message)``: the rank that failed first, and why; the others usually fail as an echo of it."""
+    """``(rank, message)``: the rank that failed first, and why; the others usually fail as an echo of it.
+
+    ``exits`` maps a rank to its exit code, in the order the ranks went: torchrun ends the rest when one is killed.
+    """
     reports = []
-    for rank, status in exits.items():
+    for order, (rank, status) in enumerate(exits.items()):
         if status == 0 and (call / f"{rank}.result").exists():
             continue
         if (call / f"{rank}.error").exists():
             error = json.loads((call / f"{rank}.error").read_text())
             echo = _is_echo(error["message"])
-            reports.append((echo, error["time"], rank, f"rank {rank} failed:\n{error['traceback']}"))
+            reports.append((echo, 1, error["time"], rank, f"rank {rank} failed:\n{error['traceback']}"))
         else:
-            reports.append((False, 0.0, rank, f"rank {rank} {_how_it_ended(status)}{_stack_text(call, rank)}"))
-    _, _, rank, text = min(reports)
+            reports.append((False, 0, order, rank, f"rank {rank} {_how_it_ended(status)}{_stack_text(call, rank)}"))
+    *_, rank, text = min(reports)
     states = _states(call, world_size)
     why = disagreement(states) if rank not in states or states[rank].state == "gone" else None
     parts = [f"{why}\n{text}" if why else text]
