@@ -74,7 +74,7 @@ def launch(fn, *args, **options):
 
     name = getattr(fn, "__name__", repr(fn))
     try:
-        pickled = cloudpickle.dumps((fn, args))
+        pickled = cloudpickle.dumps(fn)  # without its arguments: a tensor does not pickle to the same bytes twice
     except Exception:  # ringzero.launch says what and why
         return ringzero.launch(fn, *args, **options)
     known = why_not_again(name, fn, pickled)
