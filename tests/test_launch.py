@@ -264,6 +264,13 @@ def heed_interrupts():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def test_a_warm_rank_that_ended_between_calls_is_replaced():
+    launch(dist.get_rank)
+    os.kill(pool.acquire(2).pids[1], signal.SIGKILL)
+    time.sleep(0.05)
+    assert launch(dist.get_rank).returns == [0, 1]
+
+
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_when_the_caller_is_killed(own_tmp, tmp_path, end):
     script = tmp_path / "caller.py"

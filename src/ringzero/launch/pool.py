@@ -102,7 +102,8 @@ class Pool:
         return f"torchrun could not start {self.world_size} ranks. It said:\n{log[-3000:]}"
 
     def alive(self):
-        return not self.broken and self.torchrun.poll() is None
+        """Whether the next call can use this pool. Between calls a rank is silent: what can be read is its end."""
+        return not self.broken and self.torchrun.poll() is None and not self._selector.select(0)
 
     @contextlib.contextmanager
     def call_directory(self):
