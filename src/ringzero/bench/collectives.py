@@ -69,11 +69,12 @@ def measure(size):
     from ringzero.collectives.run import set_event_threads
 
     backend = "nccl" if torch.get_default_device().type == "cuda" else "gloo"
+    group = dist.new_group(backend=backend)  # as under torchrun: launch records what goes through its own group
     implementations = {
-        "ring": lambda t: ringzero.all_reduce(t),
-        backend: lambda t: dist.all_reduce(t),
-        "calmed": lambda t: dist.all_reduce(t),
-        "naive": lambda t: ringzero.all_reduce(t, algorithm="flat"),
+        "ring": lambda t: ringzero.all_reduce(t, group=group),
+        backend: lambda t: dist.all_reduce(t, group=group),
+        "calmed": lambda t: dist.all_reduce(t, group=group),
+        "naive": lambda t: ringzero.all_reduce(t, algorithm="flat", group=group),
     }
     if backend == "nccl" or not hasattr(os, "SCHED_BATCH"):
         del implementations["calmed"]

@@ -34,6 +34,7 @@ HEADER_TAG, HEADER_BYTES = 2**30, 16
 CAPACITY = 2**20  # records; the file is sparse, so room costs nothing until it is used
 RECORD = struct.Struct("<BBHiqIiddd")  # kind, dtype, group, peer, bytes, location, tag, start, wait, end
 WAIT, END = RECORD.size - 16, RECORD.size - 8  # where in a record the times of waiting are
+TIME = struct.Struct("<d")
 COUNT = struct.Struct("<q")  # at the head of the file: how many records follow
 NONE = -1  # no peer
 
@@ -87,9 +88,9 @@ class Recorder:
         return read(self._path)
 
     def stamp(self, offset, field):
-        """Note the time in a record, once: when it is first waited for (``WAIT``), when that is over (``END``)."""
-        if offset is not None and not any(self._memory[offset + field : offset + field + 8]):
-            struct.pack_into("<d", self._memory, offset + field, time.time())
+        """Note the time in a record: when it is first waited for (``WAIT``), when that is over (``END``)."""
+        if offset is not None:
+            TIME.pack_into(self._memory, offset + field, time.time())
 
     def _location(self):
         frame = sys._getframe(3)
@@ -177,9 +178,10 @@ class TracedWork(dist.Work):
         self._work, self._recorder, self._offset = work, recorder, offset
 
     def wait(self, *timeout):
-        self._recorder.stamp(self._offset, WAIT)
+        offset, self._offset = self._offset, None  # waiting again changes nothing
+        self._recorder.stamp(offset, WAIT)
         done = self._work.wait(*timeout)
-        self._recorder.stamp(self._offset, END)
+        self._recorder.stamp(offset, END)
         return done
 
     def __getattr__(self, name):
