@@ -50,6 +50,12 @@ def test_returns_output_and_seconds_by_rank(world_size):
     assert "&lt;" not in ranks._repr_html_() or "<pre" in ranks._repr_html_()
 
 
+def test_what_a_rank_prints_is_text_in_a_page_not_html():
+    page = launch(lambda: print("<b>bold</b>"), world_size=1)._repr_html_()
+    assert "&lt;b&gt;bold&lt;/b&gt;" in page
+    assert "<b>" not in page
+
+
 def test_closures_and_lambdas_travel_by_value():
     offset = torch.arange(3)
     assert launch(lambda x: (offset + x).tolist(), 10).returns == [[10, 11, 12]] * 2
