@@ -8,6 +8,9 @@ import os
 import statistics
 import time
 
+import click
+
+from ringzero.bench import options
 from ringzero.costs.alpha_beta import algorithm_bandwidth, bus_bandwidth
 
 SIZES = tuple(2**k for k in range(16, 27, 2))  # 64 KiB to 64 MiB
@@ -153,3 +156,25 @@ def comparison_text(comparison):
             f"{row['unit']} vs {row['peer_name']}"
         )
     return "\n".join(lines)
+
+
+@click.command("collectives")
+@click.option(
+    "--world-sizes", default="2,4", callback=options.world_sizes, help="Ranks, comma separated.", show_default=True
+)
+@click.option(
+    "--sizes", default="64K,256K,1M,4M,16M,64M", callback=options.sizes, help="Buffer sizes.", show_default=True
+)
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
+@options.json_option
+def command(world_sizes, sizes, device, json_file):
+    """Ring all-reduce beside the backend's own (gloo, NCCL) and beside reduce + broadcast."""
+    from tqdm import tqdm
+
+    try:
+        table, comparison = rows(world_sizes, sizes, device, progress=tqdm)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(table_text(table))
+    click.echo(comparison_text(comparison))
+    options.write(comparison, json_file)

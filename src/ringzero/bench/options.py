@@ -1,0 +1,40 @@
+"""The options that the benchmarks share, as click callbacks."""
+
+import json
+
+import click
+
+json_option = click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, writable=True), help="Also write the rows here."
+)
+
+
+def sizes(context, parameter, value):
+    """ "64K,1M,64M" as a tuple of bytes."""
+    units = {"K": 2**10, "M": 2**20, "G": 2**30}
+    try:
+        sizes = tuple(
+            int(item[:-1]) * units[item[-1]] if item[-1:] in units else int(item) for item in value.upper().split(",")
+        )
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a list of sizes such as 64K,1M,64M") from None
+    if any(size < 4 or size % 4 for size in sizes):
+        raise click.BadParameter(f"{value!r}: a size is a multiple of 4 bytes (float32), from 4")
+    return sizes
+
+
+def world_sizes(context, parameter, value):
+    try:
+        numbers = tuple(int(item) for item in value.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a list of world sizes such as 2,4") from None
+    if any(n < 1 for n in numbers):
+        raise click.BadParameter(f"{value!r}: a world size is at least 1")
+    return numbers
+
+
+def write(rows, json_file):
+    """Write ``rows`` as JSON to ``json_file``; nothing when no file was asked for."""
+    if json_file:
+        with open(json_file, "w") as file:
+            json.dump(rows, file, indent=1)
