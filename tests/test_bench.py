@@ -47,7 +47,7 @@ def test_wrong_sums_are_counted(monkeypatch):
         (["--sizes", "6"], "a size is a multiple of 4 bytes"),
         (["--world-sizes", "two"], "'two' is not a list of world sizes such as 2,4"),
         (["--world-sizes", "0"], "a world size is at least 1"),
-        (["--device", "cuda", "--world-sizes", "99"], "needs 99 GPUs|needs 99 GPUs and this machine has none"),
+        (["--device", "cuda", "--world-sizes", "99"], "needs a GPU for each of 99 ranks and this machine has"),
     ],
 )
 def test_bad_options_are_named(options, message):

@@ -13,7 +13,7 @@ from ringzero import doctor
 from ringzero.cli import main
 
 NAMES = ["Python", "torch", "GPUs", "cores", "memory", "ports", "ranks", "leftover ranks", "book", "labs", "grading"]
-OPTIONAL = ["chromium", "sandbox", "namespaces"]
+OPTIONAL = ["chromium", "sandbox", "cluster"]
 
 
 def run(*options):
@@ -42,8 +42,8 @@ def test_this_machine_can_run_the_course():
     [
         ("chromium", ["chromium", "chromium-browser", "google-chrome"], "apt-get install chromium"),
         ("sandbox", ["bwrap"], "apt-get install bubblewrap"),
-        ("namespaces", ["ip"], "apt-get install util-linux iproute2"),
-        ("namespaces", ["unshare"], "apt-get install util-linux iproute2"),
+        ("cluster", ["unshare"], "apt-get install util-linux"),
+        ("cluster", ["nsenter"], "apt-get install util-linux"),
     ],
 )
 def test_an_optional_program_that_is_missing_is_named_with_its_fix(monkeypatch, name, programs, fix):
@@ -53,11 +53,11 @@ def test_an_optional_program_that_is_missing_is_named_with_its_fix(monkeypatch, 
     assert (code, found[name]["state"], found[name]["fix"]) == (0, "degraded", fix)
 
 
-@pytest.mark.parametrize("name", ["sandbox", "namespaces"])
+@pytest.mark.parametrize("name", ["sandbox", "cluster"])
 def test_a_program_that_is_there_but_not_allowed_is_told_from_a_missing_one(monkeypatch, name):
     refused = subprocess.CompletedProcess([], 1, "", "unshare failed: Operation not permitted\n")
     monkeypatch.setattr(shutil, "which", lambda program: f"/usr/bin/{program}")
-    monkeypatch.setattr(doctor, "_run", lambda *command: refused)
+    monkeypatch.setattr(subprocess, "run", lambda *command, **options: refused)
     code, found = findings(monkeypatch, [name])
     assert (code, found[name]["state"]) == (0, "degraded")
     assert "Operation not permitted" in found[name]["what"]

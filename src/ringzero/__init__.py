@@ -1,10 +1,10 @@
 """Distributed data-parallel training you can read: ring AllReduce and ZeRO, and the course built on them."""
 
-from ringzero.launch import RankError, Ranks, RankTimeout, launch
+from ringzero.launch import Cluster, ClusterUnavailable, RankError, Ranks, RankTimeout, launch
 
 __version__ = "0.1.0"
 _COLLECTIVES = ("all_gather", "all_reduce", "broadcast", "reduce", "reduce_scatter")
-__all__ = [*_COLLECTIVES, "RankError", "RankTimeout", "Ranks", "launch"]
+__all__ = [*_COLLECTIVES, "Cluster", "ClusterUnavailable", "RankError", "RankTimeout", "Ranks", "launch"]
 
 
 def __getattr__(name):  # lazily: torch takes a second and a half, and the command line rarely needs it

@@ -191,26 +191,16 @@ def sandbox():
 
 
 @check
-def namespaces():
-    if shutil.which("unshare") is None or shutil.which("ip") is None:
-        return Finding("namespaces", DEGRADED, "no unshare or ip", "apt-get install util-linux iproute2")
-    done = _run("unshare", "-Urn", "true")
-    if done.returncode:
-        fix = "as root: sysctl kernel.unprivileged_userns_clone=1 (or user.max_user_namespaces=10000)"
-        return Finding("namespaces", DEGRADED, f"no user namespaces: {_last(done)}", fix)
-    limits = {
-        kind: _run("unshare", "-Urn", "sh", "-c", f"ip link set lo up && tc qdisc add dev lo root {rule}").returncode
-        == 0
-        for kind, rule in {
-            "tbf": "tbf rate 1gbit burst 128k latency 50ms",
-            "netem": "netem delay 1ms",
-        }.items()
-    }
-    missing = [kind for kind, works in limits.items() if not works]
+def cluster():
+    from ringzero.launch import cluster as emulated
+
+    missing = emulated.missing_ability()
     if missing:
-        what = f"network namespaces work, without {' and '.join(missing)}"
-        return Finding("namespaces", DEGRADED, what, f"as root: modprobe sch_{missing[0]} (some kernels lack it)")
-    return Finding("namespaces", OK, "network namespaces with rate limits (tbf) and delays (netem)")
+        ability, seen, fix = missing
+        return Finding("cluster", DEGRADED, f"no emulated cluster without {ability}: {seen}", fix)
+    slow = emulated.missing_ability(delay=True)
+    what = "nodes with network namespaces and rate limits"
+    return Finding("cluster", OK, f"{what}, without delays ({slow[0]} is missing)" if slow else f"{what} and delays")
 
 
 def _run(*command):

@@ -6,6 +6,7 @@ after a hang other calls get less time. Calls that end, however slow, cost nothi
 """
 
 import hashlib
+import time
 from dataclasses import dataclass
 
 import ringzero
@@ -80,9 +81,9 @@ def launch(fn, *args, **options):
     known = why_not_again(name, fn, pickled)
     if known is not None:
         raise LabError(f"{name}: {known}.")
-    seconds = options.pop("timeout", call_seconds())
+    seconds, start = options.pop("timeout", call_seconds()), time.monotonic()
     try:
         return ringzero.launch(fn, *args, timeout=seconds, **options)
     except RankTimeout:
-        hung(name, fn, pickled, seconds, f"{name} hung")
+        hung(name, fn, pickled, min(seconds, time.monotonic() - start), f"{name} hung")
         raise

@@ -54,6 +54,33 @@ def disagreement(ranks):
     return _collectives_disagree(ranks) or _messages_disagree(ranks)
 
 
+def deadlocked(ranks):
+    """Whether no running rank can ever get on: all wait, and by the records nobody is left to end any of the waits."""
+    running = [r for r, rank in enumerate(ranks) if rank.state == "running"]
+    if not running or any(ranks[r].stuck_in is None for r in running):
+        return False
+    hopeless = _never_waited(ranks) or disagreement(ranks)
+    return hopeless is not None or not any(_may_end(ranks, r) for r in running)
+
+
+def _may_end(ranks, r):
+    """Whether the operation that rank ``r`` waits in has all it needs from other ranks, so that it may just be slow."""
+    op = ranks[r].stuck_in
+    if op["kind"] in POINT_TO_POINT:
+        return op["peer_rank"] is None or _is_met(ranks, r)
+    if op["kind"] == "header":  # both ends write one
+
+        def headers(a, b):
+            return [o for o in ranks[a].operations if o["kind"] == "header" and o["peer_rank"] == b]
+
+        mine, theirs = headers(r, op["peer_rank"]), headers(op["peer_rank"], r)
+        return len(theirs) > next(i for i, o in enumerate(mine) if o is op)
+    for members, _, _, here in _rounds(ranks):
+        if here.get(r) is op:
+            return len(here) == len(members)
+    return True
+
+
 def _group_created_by_some(ranks):
     inside = [r for r, rank in enumerate(ranks) if rank.state == "running" and "new_group" in rank.functions]
     outside = [r for r in range(len(ranks)) if r not in inside]

@@ -1,4 +1,4 @@
-"""The notebook's side of the warm ranks: one ``torchrun``, one socket, one call at a time."""
+"""The notebook's side of the ranks: one ``torchrun`` a node, one socket, one call at a time."""
 
 import atexit
 import contextlib
@@ -12,10 +12,23 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 START_SECONDS = 120.0
 _current = None  # the pool of this process
+
+
+@dataclass(frozen=True)
+class Node:
+    """How to start ranks on a machine: the command that enters it, torchrun's options to find the others, its link."""
+
+    enter: tuple = ()
+    rendezvous: tuple = ("--standalone",)
+    interface: str | None = None
+
+
+THIS_MACHINE = Node()
 
 
 def acquire(world_size):
@@ -40,16 +53,17 @@ atexit.register(stop)
 
 
 class Pool:
-    """``world_size`` warm ranks under one ``torchrun``, connected to this process by a Unix socket.
+    """``world_size`` ranks under ``torchrun``, connected to this process by a Unix socket.
 
-    The ranks end when ``close`` is called and when this process ends, however it ends.
+    The ranks end when ``close`` is called and when this process ends, however it ends. ``nodes`` are the machines they
+    live on, equally many on each. Ranks that are not ``warm`` import torch anew in every call.
     """
 
-    def __init__(self, world_size):
-        self.world_size = world_size
+    def __init__(self, world_size, nodes=(THIS_MACHINE,), warm=True):
+        self.world_size, self.ranks_per_node = world_size, world_size // len(nodes)
         self.owner = os.getpid()
         self.broken = False  # a rank is gone or out of step: end this pool, start another
-        self.torchrun, self.workers, self.pids = None, [], []
+        self.agents, self.workers, self.pids = [], [], []  # an agent: the torchrun of one node
         self._buffers = {}
         self._calls = 0
         # Unix socket paths are limited to about 100 characters, so not under a long TMPDIR.
@@ -57,32 +71,35 @@ class Pool:
         self.directory = Path(tempfile.mkdtemp(prefix="ringzero-", dir=base if len(base) < 60 else "/tmp"))
         self._selector = selectors.DefaultSelector()
         try:
-            self._start()
+            self._start(nodes, warm)
         except BaseException:
             self.close()
             raise
 
-    def _start(self):
+    def _start(self, nodes, warm):
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with contextlib.closing(listener):
             address = self.directory / "pool.sock"
             listener.bind(str(address))
             listener.listen(self.world_size)
             listener.settimeout(0.1)
-            with open(self.directory / "torchrun.log", "wb") as log:
-                self.torchrun = subprocess.Popen(
-                    torchrun_command(self.world_size, self.directory / "logs")
-                    + ["-m", "ringzero.launch.worker", str(address)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    env=rank_environment(self.world_size),
-                    start_new_session=True,  # Ctrl-C in the terminal reaches the notebook only
-                )
+            worker = ["-m", "ringzero.launch.worker", str(address), *([] if warm else ["--cold"])]
+            for number, node in enumerate(nodes):
+                torchrun = torchrun_command(self.ranks_per_node, self.directory / f"logs-{number}", node.rendezvous)
+                with open(self.directory / f"torchrun-{number}.log", "wb") as log:
+                    agent = subprocess.Popen(
+                        [*node.enter, *torchrun, *worker],
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        env=rank_environment(self.world_size, node.interface),
+                        start_new_session=True,  # Ctrl-C in the terminal reaches the notebook only
+                    )
+                self.agents.append(agent)
             deadline = time.monotonic() + START_SECONDS
             workers = {}
             while len(workers) < self.world_size:
-                if self.torchrun.poll() is not None or time.monotonic() > deadline:
+                if not self._agents_live() or time.monotonic() > deadline:
                     self.workers, self.pids = map(list, zip(*workers.values(), strict=True)) if workers else ([], [])
                     raise RuntimeError(self._start_failure())
                 with contextlib.suppress(TimeoutError):
@@ -98,12 +115,17 @@ class Pool:
             self._selector.register(connection, selectors.EVENT_READ, rank)
 
     def _start_failure(self):
-        log = (self.directory / "torchrun.log").read_text(errors="replace")
-        return f"torchrun could not start {self.world_size} ranks. It said:\n{log[-3000:]}"
+        said = "".join(log.read_text(errors="replace")[-3000:] for log in sorted(self.directory.glob("torchrun-*.log")))
+        ended = {agent.returncode for agent in self.agents if agent.poll() is not None}
+        how = f"It ended with {', '.join(map(str, ended))}" if ended else f"It took more than {START_SECONDS:g} s"
+        return f"torchrun could not start {self.world_size} ranks. {how} and said:\n{said}"
+
+    def _agents_live(self):
+        return all(agent.poll() is None for agent in self.agents)
 
     def alive(self):
         """Whether the next call can use this pool. Between calls a rank is silent: what can be read is its end."""
-        return not self.broken and self.torchrun.poll() is None and not self._selector.select(0)
+        return not self.broken and self._agents_live() and not self._selector.select(0)
 
     @contextlib.contextmanager
     def call_directory(self):
@@ -148,28 +170,30 @@ class Pool:
             with contextlib.suppress(OSError):
                 connection.close()  # a worker that reads end-of-file kills its child and leaves
         self._selector.close()
-        if self.torchrun is not None:
+        for agent in self.agents:
             with contextlib.suppress(OSError):
-                os.killpg(self.torchrun.pid, signal.SIGKILL)  # it holds nothing worth a slow goodbye
-            self.torchrun.wait()
-            for pid in self.pids:  # each has a session of its own: by id, and not before it had time to clean up
-                _wait_gone(pid, 2.0)
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
+                os.killpg(agent.pid, signal.SIGKILL)  # it holds nothing worth a slow goodbye
+            agent.wait()
+        for pid in self.pids:  # each has a session of its own: by id, and not before it had time to clean up
+            _wait_gone(pid, 2.0)
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
-def torchrun_command(world_size, log_directory):
-    """The command line of a one-node ``torchrun`` on a free port."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world_size)]
+def torchrun_command(ranks, log_directory, rendezvous=("--standalone",)):
+    """The command line of one node's ``torchrun`` for ``ranks`` ranks; ``--standalone`` takes a free port."""
+    command = [sys.executable, "-m", "torch.distributed.run", *rendezvous, "--nproc-per-node", str(ranks)]
     return [*command, "--log-dir", str(log_directory)]
 
 
-def rank_environment(world_size):
-    """The environment of a new rank. What the user has set stays."""
+def rank_environment(world_size, interface=None):
+    """The environment of a new rank, whose node reaches the others by ``interface``. What the user has set stays."""
     environment = dict(os.environ)
     environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // world_size)))
-    if sys.platform == "linux":
+    if interface is not None:
+        environment["GLOO_SOCKET_IFNAME"] = interface
+    elif sys.platform == "linux":
         # All ranks are on this machine; gloo would otherwise look up the host's name, which may not resolve.
         environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
     # A rank finds the package that started it, installed or not.

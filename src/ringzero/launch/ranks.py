@@ -4,6 +4,7 @@
 >>> ranks.returns, ranks.output[0], ranks.seconds   # doctest: +SKIP
 """
 
+import contextlib
 import html
 import json
 import os
@@ -12,7 +13,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from ringzero.launch import plain, pool, report, sources
+from ringzero.launch import joined, plain, pool, records, report, sources, watch
 
 GRACE_SECONDS = 0.3  # after one rank failed: how long the others have to say what they saw
 _lock = threading.Lock()
@@ -85,10 +86,14 @@ class RankError(RuntimeError):
 
 
 class RankTimeout(RankError):  # noqa: N818  (it is a RankError)
-    """The ranks were not done within the call's time."""
+    """The ranks were not done within the call's time, or could never be: ``deadlocked`` tells which."""
+
+    def __init__(self, message, rank, output, deadlocked):
+        super().__init__(message, rank, output)
+        self.deadlocked = deadlocked
 
 
-def launch(fn, *args, world_size=2, device="auto", timeout=20.0, trace=False):
+def launch(fn, *args, world_size=2, device="auto", timeout=20.0, trace=False, warm=True):
     """Call ``fn(*args)`` on ``world_size`` ranks and return a ``Ranks``.
 
     The ranks have a default process group (gloo on the CPU, NCCL with a GPU a rank). ``fn`` may be
@@ -96,41 +101,60 @@ def launch(fn, *args, world_size=2, device="auto", timeout=20.0, trace=False):
     (numbers, strings, lists, dicts, tensors); tensors come back on the CPU. The first call starts
     the ranks with ``torchrun``; later calls fork from those, so nothing is left from one call to the next.
 
-    ``device`` is "cpu", "cuda", or "auto" (cuda when there is a GPU for each rank). On "cuda" a rank's GPU is its
-    default torch device. ``timeout`` is in seconds, for the whole call once the ranks are up.
-    ``trace=True`` records each send, receive and collective into ``Ranks.trace``.
+    ``device`` is "cpu", "cuda" (NCCL, a GPU for each rank), "auto" (cuda when there are enough GPUs, else cpu), or
+    "cuda:0" (all ranks share that GPU and talk through gloo). A rank's GPU is its default torch device.
+    ``timeout`` is in seconds, for the whole call once the ranks are up; ranks that wait for one another, so that
+    none can ever return, are ended about a second after they did so.
+    ``trace=True`` records each send, receive and collective into ``Ranks.trace``. ``warm=False`` starts fresh ranks
+    for this call alone, which takes seconds (a few of ``timeout`` among them): for code that must not run in a fork.
+    In a script that ``torchrun`` started, on one node or many, the function runs on torchrun's ranks, however many they
+    are; every rank gets the results of all, and the trace by rank 0's clock.
 
     Raises ValueError or TypeError for arguments that cannot work, RankError with the first failing
     rank's traceback, RankTimeout with where each rank was. Whatever happens, no process of the call is left.
     """
-    _check(fn, world_size, timeout)
+    job = prepare(fn, args, world_size, timeout)
+    if joined.is_rank_of_torchrun():
+        returns, seconds, recorded = joined.run(fn, args, device, timeout, trace)
+        return Ranks(returns, [""] * len(returns), seconds, recorded)
     device = _resolve_device(device, world_size)
-    job = _pickle(fn, args)
+    if trace and device not in ("cpu", "cuda"):
+        raise ValueError(f'trace=True does not record ranks that share one GPU; use device="cpu", not {device!r}')
     with _lock:
-        warm = pool.acquire(world_size)
+        if not warm:
+            cold = pool.Pool(world_size, warm=False)
+            with contextlib.closing(cold):
+                return call(cold, job, world_size, device, timeout, trace)
+        ranks = pool.acquire(world_size)
         try:
-            with warm.call_directory() as call:
-                (call / "job.pkl").write_bytes(job)
-                message = {
-                    "call": str(call),
-                    "world_size": world_size,
-                    "device": device,
-                    "timeout": timeout,
-                    "trace": bool(trace),
-                    "cwd": os.getcwd(),
-                    "sys_path": sys.path,
-                    "env": {},
-                    "sources": sources.collect(),
-                }
-                return _run(warm, call, message, world_size, timeout)
-        except RankError:
-            raise
-        except BaseException:  # an interrupt can leave a message half read
-            warm.broken = True
-            raise
+            return call(ranks, job, world_size, device, timeout, trace)
         finally:
-            if warm.broken:
+            if ranks.broken:
                 pool.stop()
+
+
+def call(ranks, job, world_size, device, timeout, trace):
+    """Run the pickled ``job`` on the first ``world_size`` ranks of a pool; see ``launch``."""
+    try:
+        with ranks.call_directory() as directory:
+            (directory / "job.pkl").write_bytes(job)
+            message = {
+                "call": str(directory),
+                "world_size": world_size,
+                "ranks_per_node": ranks.ranks_per_node,
+                "device": device,
+                "timeout": timeout,
+                "trace": bool(trace),
+                "cwd": os.getcwd(),
+                "sys_path": sys.path,
+                "sources": sources.collect(),
+            }
+            return _run(ranks, directory, message, world_size, timeout)
+    except RankError:
+        raise
+    except BaseException:  # an interrupt can leave a message half read
+        ranks.broken = True
+        raise
 
 
 def _run(warm, call, message, world_size, timeout):
@@ -139,12 +163,14 @@ def _run(warm, call, message, world_size, timeout):
     exits = {}
     warm.send(running, message)
     try:
-        deadline, failed = start + timeout, False
-        while running:
+        deadline, failed, deadlocked = start + timeout, False, False
+        watched = watch.Watch(call, world_size)
+        while running and not deadlocked:
             left = deadline - time.monotonic()
             if left <= 0:
                 break
-            for rank, status in warm.exits(left).items():
+            deadlocked = not failed and watched.deadlocked(running)
+            for rank, status in warm.exits(min(left, watch.LOOK_SECONDS)).items():
                 running.pop(rank, None)
                 exits[rank] = status
                 if not failed and (status != 0 or not (call / f"{rank}.result").exists()):
@@ -163,19 +189,17 @@ def _run(warm, call, message, world_size, timeout):
         rank, text = report.failure(call, exits, world_size)
         raise RankError(text, rank, output)
     if out_of_time:
-        rank, text = report.timeout(call, running, world_size, timeout)
-        raise RankTimeout(text, rank, output)
-    returns, records = [], []
+        rank, text = report.timeout(call, running, world_size, seconds if deadlocked else timeout, deadlocked)
+        raise RankTimeout(text, rank, output, deadlocked)
+    returns, trace = [], []
     for rank in range(world_size):
         try:
             returns.append(plain.load(call / f"{rank}.result"))
         except ValueError as error:
             raise RankError(f"rank {rank} left a result that cannot be read: {error}", rank, output) from None
         if message["trace"]:
-            from ringzero.launch import trace
-
-            records += [{"rank": rank, **record} for record in trace.read(call / f"{rank}.trace")]
-    return Ranks(returns, output, seconds, records)
+            trace += [{"rank": rank, **record} for record in records.read(call / f"{rank}.trace")]
+    return Ranks(returns, output, seconds, trace)
 
 
 def _ask_for_stacks(warm, call, running):
@@ -200,7 +224,8 @@ def _kill(warm, running):
     warm.broken = warm.broken or bool(left)
 
 
-def _check(fn, world_size, timeout):
+def prepare(fn, args, world_size, timeout):
+    """The call as bytes, checked: TypeError or ValueError for what cannot work, naming it."""
     if not callable(fn):
         raise TypeError(
             f"launch takes a function to run on each rank, not {fn!r}; write launch(fn, arg), not launch(fn(arg))"
@@ -211,22 +236,29 @@ def _check(fn, world_size, timeout):
         raise ValueError(f"world_size is {world_size}; give at least 1 rank")
     if not timeout > 0:
         raise ValueError(f"timeout is {timeout!r}; give a positive number of seconds")
+    return _pickle(fn, args)
 
 
 def _resolve_device(device, world_size):
-    if device not in ("auto", "cpu", "cuda"):
-        raise ValueError(f'device is {device!r}; it is "auto", "cpu" or "cuda"')
     if device == "cpu":
         return "cpu"
+    shared = isinstance(device, str) and device.startswith("cuda:") and device[5:].isdigit()
+    if device not in ("auto", "cuda") and not shared:
+        raise ValueError(
+            f'device is {device!r}; it is "auto", "cpu", "cuda", or one GPU for all ranks such as "cuda:0"'
+        )
     import torch
 
     gpus = torch.cuda.device_count()
+    have = f"this machine has {gpus or 'none'}"
+    if shared:
+        if int(device[5:]) >= gpus:
+            raise ValueError(f'device="{device}" is not there: {have}; use device="cpu"')
+        return device
     if device == "cuda" and gpus < world_size:
+        instead = f'device="cuda:0" (all ranks share that GPU, over gloo), world_size={gpus} or ' if gpus else ""
         raise ValueError(
-            f'device="cuda" with world_size={world_size} needs {world_size} GPUs and this machine has {gpus}; '
-            f'use device="cpu", or world_size={gpus}'
-            if gpus
-            else f'device="cuda" needs {world_size} GPUs and this machine has none; use device="cpu"'
+            f'device="cuda" needs a GPU for each of {world_size} ranks and {have}; use {instead}device="cpu"'
         )
     return "cuda" if gpus >= world_size else "cpu"
 

@@ -4,7 +4,7 @@ import json
 import re
 import signal
 
-from ringzero.launch import sources
+from ringzero.launch import records, sources
 from ringzero.launch.diagnose import RankState, diagnose, disagreement
 
 FRAMES = 8  # of each rank's stack, innermost first
@@ -26,7 +26,7 @@ def failure(call, exits, world_size):
         else:
             reports.append((False, 0, order, rank, f"rank {rank} {_how_it_ended(status)}{_stack_text(call, rank)}"))
     *_, rank, text = min(reports)
-    states = _states(call, world_size)
+    states = states_of(call, world_size)
     why = disagreement(states) if rank not in states or states[rank].state == "gone" else None
     parts = [f"{why}\n{text}" if why else text]
     if printed := read(call / f"{rank}.out").strip():
@@ -36,14 +36,18 @@ def failure(call, exits, world_size):
     return rank, "\n\n".join(parts)
 
 
-def timeout(call, running, world_size, seconds):
-    """``(rank, message)`` for a call whose time was up: the sentence, then where each rank was."""
-    states = _states(call, world_size)
+def timeout(call, running, world_size, seconds, deadlocked):
+    """``(rank, message)`` for a call that had not ended after ``seconds``: the sentence, then where each rank was.
+
+    ``deadlocked`` says that it was ended before its time was up, because nothing could come of it.
+    """
+    states = states_of(call, world_size)
     stuck = [rank for rank in running if states[rank].state == "running"]
     sentence = diagnose([states[rank] for rank in range(world_size)]) or (
         "Every message had both its ends, so the ranks were slow rather than stuck; give the call a longer timeout."
     )
-    lines = [f"{world_size} ranks were not done after {seconds:g} s: {sentence}"]
+    how = f"were stuck for good, seen after {seconds:.1f} s" if deadlocked else f"were not done after {seconds:g} s"
+    lines = [f"{world_size} ranks {how}: {sentence}"]
     for rank, state in states.items():
         lines.append(
             f"rank {rank} " + (f"was at{_stack_text(call, rank)}" if state.state == "running" else "had returned")
@@ -58,15 +62,13 @@ def read(path):
         return ""
 
 
-def _states(call, world_size):
+def states_of(call, world_size):
     """``{rank: RankState}`` from the files the ranks left."""
-    from ringzero.launch import trace
-
     states = {}
     for rank in range(world_size):
         stack = _stack(call, rank)
         own = [(file, line, name) for file, line, name in stack if not sources.is_plumbing(file)]
-        operations = trace.read(call / f"{rank}.trace")
+        operations = records.read(call / f"{rank}.trace")
         for op in operations:
             op["peer_rank"] = None if op["peer"] is None else op["members"][op["peer"]]
         finished = "returned" if (call / f"{rank}.result").exists() else "running"

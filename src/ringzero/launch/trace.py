@@ -1,51 +1,15 @@
-"""What the ranks did: every send, receive and collective made from Python, as plain records.
+"""A process group that records: every send, receive and collective made from Python (see ``records``).
 
 ``register`` makes a ``torch.distributed`` backend that writes each operation down and passes it on to gloo or NCCL. It
-starts no communication of its own. The records go into a memory-mapped file, so that another process can read what a
-rank did while it hangs and after it crashed. A record is a dict:
-
-    rank      who did it (added when the ranks' records are joined)
-    sequence  0, 1, 2, … in the order this rank called
-    kind      "send", "recv", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter",
-              "reduce_scatter", "all_to_all", "barrier"; "header" for the 16 bytes in which ringzero's own
-              collectives compare sizes before data moves
-    peer      the other rank of a send or recv, the root of a rooted collective, else None; a rank of ``group``
-    bytes     size of the tensors this rank passed in
-    dtype     their type, such as "float32"
-    group     the name of the process group; ``members``, its ranks
-    tag       of a send or recv
-    line      where in the caller's code, such as "cell 7 line 4"
-    start     seconds (``time.time``) at the call; ``wait``, when its completion was first waited for; ``end``, when
-              that returned. The last two are None for what never happened.
+starts no communication of its own.
 """
-
-import json
-import mmap
-import struct
-import sys
-import time
 
 import torch
 import torch.distributed as dist
 
-from ringzero.launch import sources
+from ringzero.launch.records import Recorder
 
 HEADER_TAG, HEADER_BYTES = 2**30, 16
-CAPACITY = 2**20  # records; the file is sparse, so room costs nothing until it is used
-RECORD = struct.Struct("<BBHiqIiddd")  # kind, dtype, group, peer, bytes, location, tag, start, wait, end
-WAIT, END = RECORD.size - 16, RECORD.size - 8  # where in a record the times of waiting are
-TIME = struct.Struct("<d")
-COUNT = struct.Struct("<q")  # at the head of the file: how many records follow
-NONE = -1  # no peer
-
-KINDS = (
-    *("send", "recv", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter", "reduce_scatter"),
-    *("all_to_all", "barrier", "header"),
-)
-DTYPES = sorted({str(value).removeprefix("torch.") for value in vars(torch).values() if isinstance(value, torch.dtype)})
-_KIND = {kind: code for code, kind in enumerate(KINDS)}
-_DTYPE = {getattr(torch, name): code for code, name in enumerate(DTYPES)}
-
 
 _recorder = None  # of this process
 
@@ -55,89 +19,10 @@ def recorded():
     return _recorder.records() if _recorder else []
 
 
-class Recorder:
-    """Writes one rank's records to ``path`` and the groups and lines they name to ``path`` + ".names"."""
-
-    def __init__(self, path):
-        with open(path, "wb") as file:
-            file.truncate(COUNT.size + CAPACITY * RECORD.size)
-        with open(path, "r+b") as file:
-            self._memory = mmap.mmap(file.fileno(), 0)
-        self._path = path
-        self._names = open(f"{path}.names", "w", buffering=1)  # noqa: SIM115  (open as long as the rank lives)
-        self._locations, self._groups, self._count = {}, {}, 0
-
-    def operation(self, kind, peer, size, dtype, group, tag):
-        """Write one record; its offset in the file, or None when the file is full."""
-        if self._count == CAPACITY:
-            return None
-        location = self._location()
-        if group not in self._groups:
-            members = dist.get_process_group_ranks(group) if group in dist.distributed_c10d._world.pg_map else []
-            self._groups[group] = self._name("group", group.group_name, members)
-        offset = COUNT.size + self._count * RECORD.size
-        code = _DTYPE.get(dtype, 0)
-        peer = NONE if peer is None else peer
-        values = (_KIND[kind], code, self._groups[group], peer, size, location, tag, time.time(), 0.0, 0.0)
-        RECORD.pack_into(self._memory, offset, *values)
-        self._count += 1
-        COUNT.pack_into(self._memory, 0, self._count)
-        return offset
-
-    def records(self):
-        return read(self._path)
-
-    def stamp(self, offset, field):
-        """Note the time in a record: when it is first waited for (``WAIT``), when that is over (``END``)."""
-        if offset is not None:
-            TIME.pack_into(self._memory, offset + field, time.time())
-
-    def _location(self):
-        frame = sys._getframe(3)
-        while frame.f_back is not None and sources.is_package_code(frame.f_code):
-            frame = frame.f_back
-        key = (frame.f_code, frame.f_lineno)
-        if key not in self._locations:
-            self._locations[key] = self._name("line", sources.place(*key))
-        return self._locations[key]
-
-    def _name(self, what, *values):
-        number = len(self._groups) if what == "group" else len(self._locations)
-        self._names.write(json.dumps([what, number, *values]) + "\n")
-        return number
-
-
-def read(path):
-    """The records of the rank that wrote ``path``, oldest first; empty if it wrote none."""
-    try:
-        with open(path, "rb") as file, open(f"{path}.names") as names:
-            content = file.read(COUNT.size)
-            (count,) = COUNT.unpack(content)
-            content = file.read(count * RECORD.size)
-            named = {(what, number): values for what, number, *values in map(json.loads, names)}
-    except (FileNotFoundError, struct.error):
-        return []
-    records = []
-    for sequence, row in enumerate(RECORD.iter_unpack(content)):
-        kind, dtype, group, peer, size, location, tag, start, wait, end = row
-        name, members = named["group", group]
-        records.append(
-            {
-                "sequence": sequence,
-                "kind": KINDS[kind],
-                "peer": None if peer == NONE else peer,
-                "bytes": size,
-                "dtype": DTYPES[dtype],
-                "group": name,
-                "members": members,
-                "tag": tag,
-                "line": named["line", location][0],
-                "start": start,
-                "wait": wait or None,
-                "end": end or None,
-            }
-        )
-    return records
+def _describe(group):
+    """A group's name and its ranks."""
+    members = dist.get_process_group_ranks(group) if group in dist.distributed_c10d._world.pg_map else []
+    return group.group_name, members
 
 
 def register(backend, path):
@@ -179,9 +64,9 @@ class TracedWork(dist.Work):
 
     def wait(self, *timeout):
         offset, self._offset = self._offset, None  # waiting again changes nothing
-        self._recorder.stamp(offset, WAIT)
+        self._recorder.begins_to_wait(offset)
         done = self._work.wait(*timeout)
-        self._recorder.stamp(offset, END)
+        self._recorder.has_waited(offset)
         return done
 
     def __getattr__(self, name):
@@ -240,7 +125,7 @@ def _recording(method, kind, input_index):
         tag = args[-1] if kind in ("send", "recv") else 0
         # The few words about a message to come, as ringzero.collectives.run sends them, are no data.
         name = "header" if tag == HEADER_TAG and size <= HEADER_BYTES else kind
-        offset = self._recorder.operation(name, _peer(kind, args, options), size, dtype, self, tag)
+        offset = self._recorder.operation(name, _peer(kind, args, options), size, dtype, self, tag, _describe)
         return TracedWork(getattr(self._inner, method)(*args, **options), self._recorder, offset)
 
     operation.__name__ = method

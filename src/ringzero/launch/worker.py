@@ -1,4 +1,4 @@
-"""One warm rank: torch imported, no threads, no CUDA context; it forks a clean child for each call.
+"""One rank between calls: torch imported, no threads, no CUDA context; it forks a clean child for each call.
 
 ``torchrun`` starts one of these per rank. It connects to the socket of the pool that
 asked for it, says which rank it is, and then serves one call at a time:
@@ -33,10 +33,11 @@ IDLE_SECONDS = 900  # an unused pool ends by itself; the next call starts a fres
 STACK_SIGNAL = signal.SIGUSR1
 
 
-def main(socket_path):
-    import cloudpickle  # noqa: F401  (the point of a warm rank: these imports are done)
-    import numpy  # noqa: F401
-    import torch.distributed  # noqa: F401
+def main(socket_path, warm):
+    if warm:  # these imports are done once, here, for all calls
+        import cloudpickle  # noqa: F401
+        import numpy  # noqa: F401
+        import torch.distributed  # noqa: F401
 
     _become_reaper()
     rank = int(os.environ["RANK"])
@@ -154,10 +155,11 @@ def run_job(rank, job, call):
 
     from ringzero.launch import plain, sources
 
-    os.environ.update(
-        {**job["env"], "RANK": str(rank), "LOCAL_RANK": str(rank)}
-        | {"WORLD_SIZE": str(job["world_size"]), "LOCAL_WORLD_SIZE": str(job["world_size"])}
-    )
+    node, local_rank = divmod(rank, job["ranks_per_node"])
+    places = {"RANK": rank, "WORLD_SIZE": job["world_size"], "GROUP_RANK": node}
+    places |= {"LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": min(job["world_size"], job["ranks_per_node"])}
+    os.environ.update({name: str(value) for name, value in places.items()})
+    os.environ.pop("TORCHELASTIC_RUN_ID", None)  # a launch inside this call starts ranks of its own
     with contextlib.suppress(OSError):
         os.chdir(job["cwd"])
     sys.path[:] = job["sys_path"]
@@ -196,9 +198,14 @@ def _init_process_group(rank, job, call):
 
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()  # a fork repeats its parent's draws otherwise
-    if job["device"] == "cuda":
-        torch.cuda.set_device(rank)
-        torch.set_default_device(f"cuda:{rank}")
+    if job["device"] != "cpu":
+        gpu = (
+            torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+            if job["device"] == "cuda"
+            else torch.device(job["device"])
+        )
+        torch.cuda.set_device(gpu)
+        torch.set_default_device(gpu)
     store = dist.FileStore(str(call / "store"), job["world_size"])
     dist.init_process_group(
         _backend(rank, job, call),
@@ -212,11 +219,12 @@ def _init_process_group(rank, job, call):
 
 def _backend(rank, job, call):
     """Always recorded on the CPU, so that a hang can be explained; on GPUs when asked for."""
-    if job["device"] == "cuda" and not job["trace"]:
-        return "nccl"
+    backend = "nccl" if job["device"] == "cuda" else "gloo"
+    if job["device"] != "cpu" and not job["trace"]:
+        return backend
     from ringzero.launch import trace
 
-    return trace.register("nccl" if job["device"] == "cuda" else "gloo", call / f"{rank}.trace")
+    return trace.register(backend, call / f"{rank}.trace")
 
 
 def _redirect_output(path):
@@ -235,5 +243,5 @@ def _die_with_parent():
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], warm="--cold" not in sys.argv)
     os._exit(0)  # unloading torch takes longer than everything else here

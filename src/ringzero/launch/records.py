@@ -1,0 +1,145 @@
+"""Records of what a rank did, in a file that another process can read while the rank hangs and after it crashed.
+
+The file is memory-mapped: writing a record costs a few microseconds and no system call. A record read back is a dict:
+
+    rank      who did it (added when the ranks' records are joined)
+    sequence  0, 1, 2, … in the order this rank called
+    kind      "send", "recv", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter",
+              "reduce_scatter", "all_to_all", "barrier"; "header" for the 16 bytes in which ringzero's own
+              collectives compare sizes before data moves
+    peer      the other rank of a send or recv, the root of a rooted collective, else None; a rank of ``group``
+    bytes     size of the tensors this rank passed in
+    dtype     their type, such as "float32"
+    group     the name of the process group; ``members``, its ranks
+    tag       of a send or recv
+    line      where in the caller's code, such as "cell 7 line 4"
+    start     seconds (``time.time``) at the call; ``wait``, when its completion was first waited for; ``end``, when
+              that returned. The last two are None for what never happened.
+"""
+
+import json
+import mmap
+import struct
+import sys
+import threading
+import time
+
+from ringzero.launch import sources
+
+CAPACITY = 2**20  # records; the file is sparse, so room costs nothing until it is used
+RECORD = struct.Struct("<BBHiqIiddd")  # kind, dtype, group, peer, bytes, location, tag, start, wait, end
+WAIT, END = RECORD.size - 16, RECORD.size - 8  # where in a record the times of waiting are
+TIME = struct.Struct("<d")
+HEAD = struct.Struct("<qqq")  # how many records follow, which one is waited for (its offset, or 0), Python threads
+NONE = -1  # no peer
+
+KINDS = (
+    *("send", "recv", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter", "reduce_scatter"),
+    *("all_to_all", "barrier", "header"),
+)
+_KIND = {kind: code for code, kind in enumerate(KINDS)}
+
+
+class Recorder:
+    """Writes one rank's records to ``path`` and the groups, types and lines they name to ``path`` + ".names"."""
+
+    def __init__(self, path):
+        with open(path, "wb") as file:
+            file.truncate(HEAD.size + CAPACITY * RECORD.size)
+        with open(path, "r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), 0)
+        self._path = path
+        self._names = open(f"{path}.names", "w", buffering=1)  # noqa: SIM115  (open as long as the rank lives)
+        self._locations, self._groups, self._dtypes, self._count = {}, {}, {}, 0
+
+    def operation(self, kind, peer, size, dtype, group, tag, describe):
+        """Write one record; its offset in the file, or None when the file is full.
+
+        ``describe(group)`` gives a group's name and its ranks; it is asked once a group.
+        """
+        if self._count == CAPACITY:
+            return None
+        location = self._location()
+        if group not in self._groups:
+            self._groups[group] = self._name("group", len(self._groups), *describe(group))
+        offset = HEAD.size + self._count * RECORD.size
+        if dtype not in self._dtypes:
+            self._dtypes[dtype] = self._name("dtype", len(self._dtypes), str(dtype).removeprefix("torch."))
+        code = self._dtypes[dtype]
+        peer = NONE if peer is None else peer
+        values = (_KIND[kind], code, self._groups[group], peer, size, location, tag, time.time(), 0.0, 0.0)
+        RECORD.pack_into(self._memory, offset, *values)
+        self._count += 1
+        HEAD.pack_into(self._memory, 0, self._count, 0, 0)
+        return offset
+
+    def records(self):
+        return read(self._path)
+
+    def begins_to_wait(self, offset):
+        if offset is not None:
+            TIME.pack_into(self._memory, offset + WAIT, time.time())
+            HEAD.pack_into(self._memory, 0, self._count, offset, threading.active_count())
+
+    def has_waited(self, offset):
+        if offset is not None:
+            TIME.pack_into(self._memory, offset + END, time.time())
+            HEAD.pack_into(self._memory, 0, self._count, 0, 0)
+
+    def _location(self):
+        frame = sys._getframe(3)
+        while frame.f_back is not None and sources.is_package_code(frame.f_code):
+            frame = frame.f_back
+        key = (frame.f_code, frame.f_lineno)
+        if key not in self._locations:
+            self._locations[key] = self._name("line", len(self._locations), sources.place(*key))
+        return self._locations[key]
+
+    def _name(self, what, number, *values):
+        self._names.write(json.dumps([what, number, *values]) + "\n")
+        return number
+
+
+def waiting(path):
+    """What the rank that writes ``path`` waits for now, a value that no later wait repeats; None if it does not wait.
+
+    A rank with more Python threads than one does not count as waiting: another thread may do what it waits for.
+    """
+    try:
+        with open(path, "rb") as file:
+            count, offset, threads = HEAD.unpack(file.read(HEAD.size))
+    except (FileNotFoundError, struct.error):
+        return None
+    return (count, offset) if offset and threads == 1 else None
+
+
+def read(path):
+    """The records of the rank that wrote ``path``, oldest first; empty if it wrote none."""
+    try:
+        with open(path, "rb") as file, open(f"{path}.names") as names:
+            count, _, _ = HEAD.unpack(file.read(HEAD.size))
+            content = file.read(count * RECORD.size)
+            named = {(what, number): values for what, number, *values in map(json.loads, names)}
+    except (FileNotFoundError, struct.error):
+        return []
+    records = []
+    for sequence, row in enumerate(RECORD.iter_unpack(content)):
+        kind, dtype, group, peer, size, location, tag, start, wait, end = row
+        name, members = named["group", group]
+        records.append(
+            {
+                "sequence": sequence,
+                "kind": KINDS[kind],
+                "peer": None if peer == NONE else peer,
+                "bytes": size,
+                "dtype": named["dtype", dtype][0],
+                "group": name,
+                "members": members,
+                "tag": tag,
+                "line": named["line", location][0],
+                "start": start,
+                "wait": wait or None,
+                "end": end or None,
+            }
+        )
+    return records
