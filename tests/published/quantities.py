@@ -1,9 +1,19 @@
 """One function a published quantity: a thin adapter from a row's ``inputs`` to ringzero's public functions."""
 
-from ringzero.collectives import ring_all_reduce
+from math import prod
+
+import numpy as np
+
+from ringzero.collectives import ALGORITHMS
 from ringzero.costs import alpha_beta as ab
+from ringzero.costs import compression, hardware, memory, nccl, overlap, transformer
 
 NCCL_NAMES = {"alltoall": "all_to_all"}  # nccl-tests' spelling -> ours
+MPICH_NAMES = {
+    "reduce_scatter_allgather": "rabenseifner",
+    "scatter_ring_allgather": "scatter_ring",
+    "scatter_recursive_doubling_allgather": "scatter_bruck",
+}
 
 
 def bus_bandwidth_factor(collective, world_size):
@@ -27,16 +37,38 @@ def all_reduce_lower_bound(world_size):
 
 
 def all_reduce_coefficients(algorithm, world_size):
-    return list({"ring": ab.ring_all_reduce_coefficients}[algorithm](world_size))
+    return list(getattr(ab, f"{MPICH_NAMES.get(algorithm, algorithm)}_all_reduce_coefficients")(world_size))
 
 
-def sent_bytes_per_rank(algorithm, world_size):
-    schedule = {"ring": ring_all_reduce}[algorithm](world_size)
-    return schedule.bytes_sent(world_size, 1).max() / world_size
+def broadcast_coefficients(algorithm, world_size):
+    return list(getattr(ab, f"{MPICH_NAMES.get(algorithm, algorithm)}_broadcast_coefficients")(world_size))
 
 
-def steps(algorithm, world_size):
-    return len({"ring": ring_all_reduce}[algorithm](world_size).rounds)
+def all_reduce_schedule(algorithm, world_size=None, shape=None):
+    options = {} if shape is None else {"shape": tuple(shape)}
+    generator = ALGORITHMS["all_reduce"][MPICH_NAMES.get(algorithm, algorithm)]
+    return generator(world_size or prod(shape), **options)
+
+
+def sent_bytes_per_rank(algorithm, world_size=None, shape=None):
+    schedule = all_reduce_schedule(algorithm, world_size, shape)
+    sent = np.zeros(schedule.world_size)
+    for src, _, share, _, times in schedule.traffic():
+        np.add.at(sent, src, share * times)
+    return sent.max()
+
+
+def steps(algorithm, world_size=None, shape=None):
+    return len(all_reduce_schedule(algorithm, world_size, shape).rounds)
+
+
+def nccl_ring_primitives(collective, world_size, primitive=None):
+    names = nccl.ring_primitives(NCCL_NAMES.get(collective, collective), world_size)
+    return len(names) if primitive is None else names.count(primitive)
+
+
+def nccl_protocol_payload(protocol, slot_kib):
+    return nccl.payload_fraction(protocol) * slot_kib
 
 
 def pipelined_broadcast_seconds(world_size, bytes, bandwidth, chunks, alpha=0.0):
@@ -47,40 +79,98 @@ def pipelined_broadcast_optimal_chunks(world_size, bytes, bandwidth, alpha):
     return ab.best_broadcast_chunks(world_size, bytes, alpha, 1 / bandwidth)
 
 
+def peak_tflops_16bit_dense(gpu):
+    return hardware.peak_flops(gpu) / 1e12
+
+
+def nvlink_gb_per_s_per_direction(gpu):
+    return hardware.nvlink(gpu)
+
+
+def infiniband_gb_per_s_per_direction(generation):
+    return hardware.infiniband(generation)
+
+
+def mfu(iteration_seconds, gpus, peak_flops, **step):
+    return 100 * transformer.utilization(transformer.model_flops(**step), iteration_seconds, gpus, peak_flops)
+
+
+def hfu(iteration_seconds, gpus, peak_flops, recomputation="selective", **step):
+    flops = transformer.hardware_flops(recomputation=recomputation, **step)
+    return 100 * transformer.utilization(flops, iteration_seconds, gpus, peak_flops)
+
+
+def selective_recomputation_flops_overhead(batch=1, **step):
+    return 100 * (transformer.hardware_flops(batch, **step) / transformer.model_flops(batch, **step) - 1)
+
+
+def tensor_bytes(elements, bytes_per_element):
+    return memory.tensor_bytes(elements, bytes_per_element) / 1e9
+
+
+def _each(optimizer_bytes_per_param, fp32_gradient_accumulation):
+    parameter, gradient, _ = memory.bytes_per_param(fp32_gradient_accumulation=fp32_gradient_accumulation)
+    return parameter, gradient, optimizer_bytes_per_param
+
+
+def model_state_bytes(params, stage, world_size, optimizer_bytes_per_param=12, fp32_gradient_accumulation=False):
+    each = _each(optimizer_bytes_per_param, fp32_gradient_accumulation)
+    return memory.model_state_bytes(params, stage, world_size, each) / 1e9
+
+
+def max_params(
+    memory_bytes,
+    stage,
+    world_size,
+    tensor_parallel=1,
+    optimizer_bytes_per_param=12,
+    fp32_gradient_accumulation=False,
+):
+    each = _each(optimizer_bytes_per_param, fp32_gradient_accumulation)
+    return memory.max_params(memory_bytes, stage, world_size, tensor_parallel, each) / 1e9
+
+
+def fp32_adam_training_bytes(params):
+    return memory.model_state_bytes(params, each=memory.bytes_per_param("adam", mixed_precision=False)) / 1e9
+
+
+def dp_communication_volume(stage, world_size=None):
+    return memory.communication_elements(1e12, stage, world_size) / 1e12
+
+
+def deepspeed_estimate(case, params, largest_layer_params=None, gpus_per_node=1, nodes=1):
+    """A case is z2_gpu[_offload], z2_cpu (offloaded), or z3_{gpu,cpu}_{what is offloaded}[_init{0,1}]."""
+    stage, where, *rest = case.split("_")
+    if stage == "z2":
+        offload = "optimizer" if where == "cpu" or rest == ["offload"] else "none"
+        both = memory.deepspeed_zero2_bytes(params, gpus_per_node, nodes, offload)
+    else:
+        zero_init = "init0" not in rest
+        offload = {"none": "none", "opt": "optimizer", "all": "all"}[rest[0]]
+        both = memory.deepspeed_zero3_bytes(params, largest_layer_params, gpus_per_node, nodes, offload, zero_init)
+    return both[("cpu", "gpu").index(where)] / 2**30
+
+
+def selective_recomputation_saving(heads, sequence, hidden):
+    return 100 * memory.selective_recomputation_saving(heads, sequence, hidden)
+
+
+def dp_overlap_ratio(**step):
+    return overlap.data_parallel_ratio(**step)
+
+
+def min_tokens_per_device_for_dp_overlap(**hardware):
+    return overlap.min_tokens_for_data_parallel(**hardware)
+
+
+def powersgd_compression_ratio(model, rank):
+    shapes = {"resnet18-cifar10": compression.resnet18_cifar10_shapes}[model]()
+    return compression.powersgd_compression_ratio(shapes, rank)
+
+
 # A quantity, or one algorithm of it ("quantity:algorithm"), is listed here until the package computes it.
 # The list only shrinks: a test fails when something on it works.
-NOT_BUILT_YET = [
-    "activation_bytes",
-    "all_reduce_coefficients:rabenseifner",
-    "all_reduce_coefficients:recursive_doubling",
-    "attention_activation_coefficient",
-    "broadcast_coefficients",
-    "deepspeed_estimate",
-    "dp_communication_volume",
-    "dp_overlap_ratio",
-    "fp32_adam_training_bytes",
-    "gpt_params",
-    "hfu",
-    "infiniband_gb_per_s_per_direction",
-    "llama_params",
-    "max_params",
-    "mfu",
-    "min_tokens_per_device_for_dp_overlap",
-    "model_state_bytes",
-    "nccl_protocol_payload",
-    "nccl_ring_primitives",
-    "nvlink_gb_per_s_per_direction",
-    "one_bit_adam_volume_reduction",
-    "peak_tflops_16bit_dense",
-    "powersgd_compression_ratio",
-    "selective_recomputation_flops_overhead",
-    "selective_recomputation_saving",
-    "sent_bytes_per_rank:mesh_2d",
-    "sent_bytes_per_rank:rabenseifner",
-    "sent_bytes_per_rank:torus_2d",
-    "steps:torus_2d",
-    "tensor_bytes",
-]
+NOT_BUILT_YET = []
 
 QUANTITIES = {
     function.__name__: function
@@ -91,10 +181,34 @@ QUANTITIES = {
         bus_from_algorithm_bandwidth,
         all_reduce_lower_bound,
         all_reduce_coefficients,
+        broadcast_coefficients,
         sent_bytes_per_rank,
         steps,
         pipelined_broadcast_seconds,
         pipelined_broadcast_optimal_chunks,
+        nccl_ring_primitives,
+        nccl_protocol_payload,
+        peak_tflops_16bit_dense,
+        nvlink_gb_per_s_per_direction,
+        infiniband_gb_per_s_per_direction,
+        memory.activation_bytes,
+        memory.attention_activation_coefficient,
+        deepspeed_estimate,
+        dp_communication_volume,
+        dp_overlap_ratio,
+        fp32_adam_training_bytes,
+        transformer.gpt_params,
+        hfu,
+        transformer.llama_params,
+        max_params,
+        mfu,
+        min_tokens_per_device_for_dp_overlap,
+        model_state_bytes,
+        compression.one_bit_adam_volume_reduction,
+        powersgd_compression_ratio,
+        selective_recomputation_flops_overhead,
+        selective_recomputation_saving,
+        tensor_bytes,
     )
 }
 

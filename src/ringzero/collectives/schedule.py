@@ -1,20 +1,23 @@
 """A collective as data: rounds of transfers of chunks between ranks.
 
-An algorithm is a short generator of rounds. The same value is run on real ranks (``run``), proved
-(``verify``), counted (``bytes_sent``, ``messages_sent``) and drawn (``ringzero.figures.spacetime``).
+An algorithm is a short function from a step to its round. The same value is run on real ranks (``run``), proved
+(``verify``), counted (``bytes_sent``, ``messages_sent``, ``traffic``) and drawn (``ringzero.figures.spacetime``).
 
 The buffer of S bytes is cut into ``chunks`` pieces, as equal as whole elements allow. Within a round
 every transfer reads what its source held when the round began.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "gather", "scatter")
+COLLECTIVES = (
+    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "gather", "scatter", "all_to_all", "barrier",
+)  # fmt: skip
 
 
 class Transfer(NamedTuple):
@@ -40,8 +43,8 @@ class Round:
 
     def __init__(self, src, dst, chunk, reduce):
         columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(c)) for c in (src, dst, chunk, reduce)))
-        self.src, self.dst, self.chunk = (column.astype(np.int32) for column in columns[:3])
-        self.reduce = columns[3].astype(bool)
+        self.src, self.dst, self.chunk = (column.ravel().astype(np.intp, copy=False) for column in columns[:3])
+        self.reduce = columns[3].ravel().astype(bool, copy=False)
 
     def __iter__(self) -> Iterator[Transfer]:
         columns = (self.src, self.dst, self.chunk, self.reduce)
@@ -55,20 +58,114 @@ class Round:
         return f"Round({', '.join(f'{t.src}→{t.dst} {sign[t.reduce]}{t.chunk}' for t in self)})"
 
 
+class Traffic(NamedTuple):
+    """The messages of ``times`` consecutive rounds that look alike: ``src[i]`` sends ``share[i]`` to ``dst[i]``.
+
+    ``share`` is a fraction of the buffer, all chunks that go from ``src[i]`` to ``dst[i]`` in a round together;
+    of it the part ``reduced`` is reduced on arrival. Shapes: ``(messages,)``; shares are float64.
+    """
+
+    src: np.ndarray
+    dst: np.ndarray
+    share: np.ndarray
+    reduced: np.ndarray
+    times: int
+
+    @classmethod
+    def of(cls, src, dst, share, reduce, times=1):
+        """As above from a number or an array each; all of it is reduced, or none."""
+        src, dst, share = np.broadcast_arrays(src, dst, np.asarray(share, dtype=float))
+        return cls(src, dst, share, share * bool(reduce), times)
+
+
+class Rounds(Sequence):
+    """``length`` rounds; ``make(step)`` makes one when it is looked at, so 65,536 ranks cost nothing until then.
+
+    ``a + b`` plays b after a. ``alike()`` may yield at once the ``Traffic`` that ``traffic`` would find by making every
+    round; its shares count chunks.
+    """
+
+    def __init__(self, length, make, alike=None):
+        self._length, self._make, self._alike = length, make, alike
+
+    def __len__(self):
+        return self._length
+
+    def __getitem__(self, step):
+        if isinstance(step, slice):
+            steps = range(self._length)[step]
+            return Rounds(len(steps), lambda i: self._make(steps[i]))
+        return self._make(range(self._length)[step])
+
+    def __add__(self, later):
+        n = self._length
+        return Rounds(
+            n + len(later),
+            lambda step: self[step] if step < n else later[step - n],
+            lambda: chain(self.traffic(), later.traffic()),
+        )
+
+    def backwards(self, reduce):
+        """From the last to the first, every transfer from its receiver to its sender.
+
+        What spread one rank's chunk now collects everyone's: a broadcast becomes a reduction (``reduce=True``), an
+        all-gather a reduce-scatter, a scatter a gather (``reduce=False``).
+        """
+
+        def turned(step):
+            round = self[self._length - 1 - step]
+            return Round(src=round.dst, dst=round.src, chunk=round.chunk, reduce=reduce)
+
+        def alike():
+            return (Traffic.of(t.dst, t.src, t.share, reduce, t.times) for t in reversed(tuple(self.traffic())))
+
+        return Rounds(self._length, turned, self._alike and alike)
+
+    def traffic(self) -> Iterator[Traffic]:
+        """``Traffic`` whose shares count chunks."""
+        return traffic_in_chunks(self) if self._alike is None else (t for t in self._alike() if t.times > 0)
+
+
+def traffic_in_chunks(rounds) -> Iterator[Traffic]:
+    """Look at every round: join the chunks that travel together, and consecutive rounds with the same messages."""
+    last, times = None, 0
+    for round in rounds:
+        n = 1 + max(round.src.max(initial=0), round.dst.max(initial=0))
+        links, which = np.unique(round.src * n + round.dst, return_inverse=True)
+        reduced = np.bincount(which, weights=round.reduce, minlength=len(links))
+        now = (links // n, links % n, np.bincount(which, minlength=len(links)).astype(float), reduced)
+        if last is not None and all(map(np.array_equal, now, last)):
+            times += 1
+            continue
+        if last is not None:
+            yield Traffic(*last, times)
+        last, times = now, 1
+    if last is not None:
+        yield Traffic(*last, times)
+
+
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """``collective`` among ``world_size`` ranks by the algorithm ``name``; ``root`` where the collective has one."""
+    """``collective`` among ``world_size`` ranks by the algorithm ``name``; ``root`` where the collective has one.
+
+    ``rounds`` is a ``Rounds`` or any sequence of ``Round``. Chunk c of N·k in a scattered buffer belongs to rank
+    c // k. In an all-to-all of N·N chunks, chunk ``src * N + dst`` goes from rank ``src`` to rank ``dst``; every rank
+    brings N of them. A barrier has one chunk, and it is empty.
+    """
 
     collective: str
     name: str
     world_size: int
     chunks: int
-    rounds: tuple[Round, ...]
+    rounds: Sequence[Round]
     root: int | None = None
 
     def __post_init__(self):
         if self.collective not in COLLECTIVES:
             raise ValueError(f"collective is {self.collective!r}; it is one of {', '.join(COLLECTIVES)}")
+        chunks = {"all_to_all": self.world_size**2, "barrier": 1}.get(self.collective, self.chunks)
+        if self.chunks != chunks:
+            raise ValueError(f"chunks is {self.chunks!r}; {self.collective} of {self.world_size} ranks has {chunks}")
 
     def __repr__(self):
         return (
@@ -77,22 +174,50 @@ class Schedule:
 
     @cached_property
     def owner(self):
-        """``owner[c]``: the rank that chunk c belongs to in a scattered buffer, or the root. Shape ``(chunks,)``."""
-        if self.collective in ("broadcast", "reduce", "all_reduce"):
+        """``owner[c]``: the rank that chunk c belongs to (at the end, in an all-to-all), or the root.
+
+        Shape ``(chunks,)``; -1 where a chunk belongs to all alike.
+        """
+        if self.collective in ("broadcast", "reduce", "all_reduce", "barrier"):
             return np.full(self.chunks, -1 if self.root is None else self.root)
+        if self.collective == "all_to_all":
+            return np.arange(self.chunks) % self.world_size
         return np.arange(self.chunks) * self.world_size // self.chunks
+
+    @property
+    def pieces(self):
+        """How many chunks make up the buffer a rank brings: all; N of an all-to-all's N·N; a barrier brings nothing."""
+        return {"all_to_all": self.world_size, "barrier": np.inf}.get(self.collective, self.chunks)
+
+    def traffic(self) -> Iterator[Traffic]:
+        """Who sends what part of the buffer to whom, rounds in order, if all chunks are of one size."""
+        rounds = self.rounds
+        for src, dst, chunks, reduced, times in (
+            rounds.traffic() if isinstance(rounds, Rounds) else traffic_in_chunks(rounds)
+        ):
+            yield Traffic(src, dst, chunks / self.pieces, reduced / self.pieces, times)
 
     def bytes_sent(self, numel, element_size):
         """Bytes each rank sends for ``numel`` elements of ``element_size`` bytes each. Shape ``(world_size,)``."""
-        return self.link_bytes(numel, element_size).sum(axis=1)
+        sizes, sent = self._sizes(numel, element_size), np.zeros(self.world_size, dtype=np.int64)
+        for round in self.rounds:
+            np.add.at(sent, round.src, sizes[round.chunk])
+        return sent
 
     def link_bytes(self, numel, element_size):
         """Bytes from each rank to each other. Shape ``(world_size, world_size)``: ``[src, dst]``."""
-        sizes = np.diff(chunk_bounds(numel, self.chunks)) * element_size
+        sizes = self._sizes(numel, element_size)
         table = np.zeros((self.world_size, self.world_size), dtype=np.int64)
         for round in self.rounds:
             np.add.at(table, (round.src, round.dst), sizes[round.chunk])
         return table
+
+    def _sizes(self, numel, element_size):
+        """Bytes of each chunk. Shape ``(chunks,)``."""
+        if self.collective == "barrier":
+            return np.zeros(self.chunks, dtype=np.int64)
+        sizes = np.diff(chunk_bounds(numel, self.pieces)) * element_size
+        return np.tile(sizes, self.chunks // self.pieces)
 
     def messages_sent(self):
         """Messages each rank sends: one for each chunk and round. Shape ``(world_size,)``."""

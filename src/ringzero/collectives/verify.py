@@ -1,16 +1,20 @@
 """Proof by bookkeeping: which ranks' contributions are in which chunk, after every round.
 
-The state is a set of ranks for each (rank, chunk), kept as bits. A reduction may only join disjoint sets,
-so a contribution is never counted twice; at the end every chunk must hold exactly the set the collective promises.
+Where contributions are summed, the state is a set of ranks for each (rank, chunk), kept as bits. A reduction may only
+join disjoint sets, so a contribution is never counted twice; at the end every chunk must hold exactly the set the
+collective promises. A barrier is the same, but sets may overlap. Where chunks are only copied, one bit says whether
+a rank has a chunk. Few ranks see any one of an all-to-all's N·N chunks, so for each those ranks are listed instead.
 Chunks never mix, so they are checked a block at a time and memory stays bounded.
 """
+
+from itertools import pairwise
 
 import numpy as np
 
 from ringzero.collectives.schedule import Schedule
 
-BLOCK_BYTES = 128 * 2**20  # the state held at once
-_REDUCING = ("all_reduce", "reduce_scatter", "reduce")
+BLOCK_BYTES = 128 * 2**20  # the state held at once, and the transfers kept for it
+_SUMMING = ("all_reduce", "reduce_scatter", "reduce", "barrier")
 
 
 class ScheduleError(AssertionError):
@@ -21,108 +25,201 @@ def verify(schedule: Schedule):
     """Prove that ``schedule`` computes its collective, or raise ScheduleError.
 
     The ring of 1,024 ranks, two million transfers, takes about half a second. The state held at once stays
-    under 128 MiB, or that of one chunk where a single one is larger.
+    under 128 MiB, or that of one chunk where a single one is larger; so do the transfers kept beside the round in
+    hand, or those of one block.
     """
-    n, chunks = schedule.world_size, schedule.chunks
-    words = (n + 63) // 64
+    summing = schedule.collective in _SUMMING
+    kind = _Reached if schedule.collective == "all_to_all" else _Sets if summing else _Copies
+    arrivals = np.zeros(schedule.chunks, dtype=np.int32)
     for number, round in enumerate(schedule.rounds):
-        _check_indices(number, round, n, chunks)
-    block = max(1, BLOCK_BYTES // (n * words * 8))
-    for first in range(0, chunks, block):
-        _verify_block(schedule, first, min(first + block, chunks), words)
+        _check_transfers(schedule, number, round, may_reduce=summing)
+        np.add.at(arrivals, round.chunk, 1)
+    most_arrivals = int(arrivals.max(initial=0))
+    width = max(1, BLOCK_BYTES // kind.bytes_per_chunk(schedule.world_size, most_arrivals))
+    for first, last, rounds in _blocks(schedule, width, arrivals):
+        state = kind(schedule, first, last, most_arrivals)
+        for number, src, dst, chunk, reduce in rounds:
+            state.play(number, src, dst, chunk, reduce)
+        state.check_end()
 
 
-def _verify_block(schedule, first, last, words):
-    state = _start(schedule, first, last, words)  # (world_size, last - first, words) of bits
-    for number, round in enumerate(schedule.rounds):
-        src, dst, chunk, reduce = round.src, round.dst, round.chunk, round.reduce
-        if first > 0 or last < schedule.chunks:
-            inside = (chunk >= first) & (chunk < last)
-            src, dst, chunk, reduce = src[inside], dst[inside], chunk[inside], reduce[inside]
-        if len(src) == 0:
-            continue
-        incoming = state[src, chunk - first]  # copies: what the sources held when the round began
-        empty = ~incoming.any(axis=1)
-        if empty.any():
-            _fail(number, src, dst, chunk, empty, "sends something it does not hold yet")
-        for wave in _waves(dst, chunk, schedule):
-            at = (dst[wave], chunk[wave] - first)
-            arriving = incoming[wave]
-            if reduce[wave].any():
-                held = state[at] * reduce[wave][:, None]
+def _blocks(schedule, width, arrivals):
+    """Yield ``(first, last, rounds)`` for runs of ``width`` chunks; a round is ``(number, src, dst, chunk, reduce)``.
+
+    Making rounds is half the work, so each is made once for as many blocks as fit in memory.
+    """
+    if width >= schedule.chunks:
+        yield 0, schedule.chunks, ((i, r.src, r.dst, r.chunk, r.reduce) for i, r in enumerate(schedule.rounds))
+        return
+    starts = [*range(0, schedule.chunks, width), schedule.chunks]
+    size = 13 * max(1, int(np.add.reduceat(arrivals, starts[:-1]).max()))  # bytes of the busiest block's transfers
+    at_once = max(1, BLOCK_BYTES // size)
+    for begin in range(0, len(starts) - 1, at_once):
+        bounds = starts[begin : begin + at_once + 1]
+        kept = []
+        for number, round in enumerate(schedule.rounds):
+            inside = np.flatnonzero((round.chunk >= bounds[0]) & (round.chunk < bounds[-1]))
+            inside = inside[np.argsort(round.chunk[inside], kind="stable")]
+            columns = [column[inside].astype(np.int32) for column in (round.src, round.dst, round.chunk)]
+            kept.append((number, *columns, round.reduce[inside], np.searchsorted(columns[2], bounds).tolist()))
+        for block, (first, last) in enumerate(pairwise(bounds)):
+            slices = ((row, slice(row[-1][block], row[-1][block + 1])) for row in kept)
+            yield first, last, ((row[0], *(column[s] for column in row[1:5])) for row, s in slices if s.stop > s.start)
+
+
+class _Block:
+    """Chunks ``first`` to ``last`` - 1 on all ranks; ``cells`` is the number of places a transfer can write to."""
+
+    def __init__(self, schedule, first, last, cells):
+        self.schedule, self.first, self.last = schedule, first, last
+        self.n, self.width = schedule.world_size, last - first
+        self._signature = np.empty(cells, dtype=np.int32)
+
+    def waves(self, cell):
+        """Split transfers so that within one part no two write to the same cell."""
+        mine = np.arange(len(cell), dtype=np.int32)
+        self._signature[cell] = mine  # whoever finds another's signature was not alone
+        if (self._signature[cell] == mine).all():
+            return [slice(None)]
+        order = np.argsort(cell, kind="stable")
+        starts = np.flatnonzero(np.concatenate(([True], cell[order][1:] != cell[order][:-1])))
+        lengths = np.diff(np.append(starts, len(cell)))
+        occurrence = np.empty(len(cell), dtype=np.int64)
+        occurrence[order] = np.arange(len(cell)) - np.repeat(starts, lengths)
+        return [np.flatnonzero(occurrence == wave) for wave in range(occurrence.max() + 1)]
+
+    def not_as_promised(self, rank, chunk, ranks):
+        return ScheduleError(
+            f"{self.schedule}: after the last round rank {rank} does not hold chunk {self.first + chunk} as promised; "
+            f"what is missing or too much comes from ranks {', '.join(map(str, ranks[:8]))}{' …' * (len(ranks) > 8)}"
+        )
+
+
+class _Sets(_Block):
+    """Whose contributions are in each (rank, chunk), as bits."""
+
+    def __init__(self, schedule, first, last, most_arrivals):
+        super().__init__(schedule, first, last, schedule.world_size * (last - first))
+        ranks = np.arange(self.n)
+        own = np.zeros((self.n, 1, (self.n + 63) // 64), dtype=np.uint64)
+        own[ranks, 0, ranks // 64] = np.uint64(1) << (ranks % 64).astype(np.uint64)
+        self.all = np.bitwise_or.reduce(own, axis=(0, 1))
+        self.state = np.repeat(own, self.width, axis=1).reshape(self.n * self.width, -1)
+
+    @staticmethod
+    def bytes_per_chunk(n, most_arrivals):
+        return n * ((n + 63) // 64) * 8
+
+    def play(self, number, src, dst, chunk, reduce):
+        barrier = self.schedule.collective == "barrier"  # what was heard once stays heard
+        column = chunk - self.first
+        incoming = self.state[src.astype(np.intp) * self.width + column]  # what the sources held at the round's start
+        cell = dst.astype(np.intp) * self.width + column
+        for wave in self.waves(cell):
+            at, arriving, adds = cell[wave], incoming[wave], reduce[wave]
+            if barrier:
+                arriving |= self.state[at]
+            elif adds.any():
+                held = self.state[at] if adds.all() else self.state[at] * adds[:, None]
                 twice = (arriving & held).any(axis=1)
                 if twice.any():
-                    _fail(number, src[wave], dst[wave], chunk[wave], twice, "adds a contribution already in the sum")
+                    what = "adds a contribution already in the sum"
+                    _fail(number, src[wave], dst[wave], chunk[wave], twice, what)
                 arriving |= held
-            state[at] = arriving
-    _check_end(schedule, state, first, last, words)
+            self.state[at] = arriving
+
+    def check_end(self):
+        state = self.state.reshape(self.n, self.width, -1)
+        owner = self.schedule.owner[self.first : self.last]
+        for rank in range(self.n) if self.schedule.collective != "reduce" else [self.schedule.root]:
+            its = np.flatnonzero(owner == rank) if self.schedule.collective == "reduce_scatter" else slice(None)
+            wrong = (state[rank, its] != self.all).any(axis=-1)
+            if wrong.any():
+                chunk = np.arange(self.width)[its][np.flatnonzero(wrong)[0]]
+                bits = state[rank, chunk] ^ self.all
+                differ = [r for r in range(self.n) if int(bits[r // 64]) >> (r % 64) & 1]
+                raise self.not_as_promised(rank, chunk, differ)
 
 
-def _waves(dst, chunk, schedule):
-    """Split transfers so that within one part no two write the same chunk of the same rank."""
-    if np.bincount(dst, minlength=schedule.world_size).max() == 1:
-        return [slice(None)]
-    key = dst.astype(np.int64) * schedule.chunks + chunk
-    order = np.argsort(key, kind="stable")
-    repeated = key[order][1:] == key[order][:-1]
-    if not repeated.any():
-        return [slice(None)]
-    starts = np.flatnonzero(np.concatenate(([True], ~repeated)))
-    lengths = np.diff(np.append(starts, len(key)))
-    occurrence = np.empty(len(key), dtype=np.int64)
-    occurrence[order] = np.arange(len(key)) - np.repeat(starts, lengths)
-    return [np.flatnonzero(occurrence == wave) for wave in range(occurrence.max() + 1)]
+class _Copies(_Block):
+    """Whether each rank has each chunk."""
+
+    def __init__(self, schedule, first, last, most_arrivals):
+        super().__init__(schedule, first, last, 0)
+        self.state = np.zeros((self.n, self.width), dtype=bool)
+        self.owner = schedule.owner[first:last]
+        self.origin = np.full(self.width, schedule.root) if schedule.collective == "scatter" else self.owner
+        self.state[self.origin, np.arange(self.width)] = True
+
+    @staticmethod
+    def bytes_per_chunk(n, most_arrivals):
+        return n
+
+    def play(self, number, src, dst, chunk, reduce):
+        column = chunk - self.first
+        missing = ~self.state[src, column]
+        if missing.any():
+            _fail(number, src, dst, chunk, missing, "sends something it does not hold yet")
+        self.state[dst, column] = True
+
+    def check_end(self):
+        promised = np.ones((self.n, self.width), dtype=bool)
+        if self.schedule.collective == "gather":
+            promised = np.arange(self.n)[:, None] == self.schedule.root
+        elif self.schedule.collective == "scatter":
+            promised = np.arange(self.n)[:, None] == self.owner
+        rank, chunk = np.nonzero(promised & ~self.state)
+        if len(rank):
+            raise self.not_as_promised(rank[0], chunk[0], self.origin[chunk[:1]].tolist())
 
 
-def _bit(ranks, words):
-    """Row i has only the bit of ``ranks[i]`` set. Shape ``(len(ranks), words)``."""
-    rows = np.zeros((len(ranks), words), dtype=np.uint64)
-    rows[np.arange(len(ranks)), ranks // 64] = np.uint64(1) << (ranks % 64).astype(np.uint64)
-    return rows
+class _Reached(_Block):
+    """The ranks that each chunk has reached, in order; -1 for none yet."""
+
+    def __init__(self, schedule, first, last, most_arrivals):
+        super().__init__(schedule, first, last, last - first)
+        self.origin = np.arange(first, last) // self.n
+        self.state = np.full((self.width, 1 + most_arrivals), -1, dtype=_rank_type(self.n))
+        self.state[:, 0] = self.origin
+        self.count = np.ones(self.width, dtype=np.int32)
+
+    @staticmethod
+    def bytes_per_chunk(n, most_arrivals):
+        return (1 + most_arrivals) * _rank_type(n)().itemsize
+
+    def play(self, number, src, dst, chunk, reduce):
+        column = chunk - self.first
+        missing = ~(self.state[column] == src[:, None]).any(axis=1)
+        if missing.any():
+            _fail(number, src, dst, chunk, missing, "sends something it does not hold yet")
+        for wave in self.waves(column):
+            at = column[wave]
+            self.state[at, self.count[at]] = dst[wave]
+            self.count[at] += 1
+
+    def check_end(self):
+        target = self.schedule.owner[self.first : self.last]
+        missing = np.flatnonzero((self.state != target[:, None]).all(axis=1))
+        if len(missing):
+            raise self.not_as_promised(target[missing[0]], missing[0], [self.origin[missing[0]]])
 
 
-def _start(schedule, first, last, words):
+def _rank_type(n):
+    return np.int16 if n <= 2**15 else np.int32
+
+
+def _check_transfers(schedule, number, round, may_reduce):
     n = schedule.world_size
-    state = np.zeros((n, last - first, words), dtype=np.uint64)
-    if schedule.collective in _REDUCING:
-        state[:] = _bit(np.arange(n), words)[:, None, :]
-        return state
-    owner = schedule.owner[first:last]
-    holder = np.full(last - first, schedule.root) if schedule.collective == "scatter" else owner
-    state[holder, np.arange(last - first)] = _bit(owner, words)
-    return state
-
-
-def _check_end(schedule, state, first, last, words):
-    n, owner = schedule.world_size, schedule.owner[first:last]
-    if schedule.collective in _REDUCING:
-        full = np.bitwise_or.reduce(_bit(np.arange(n), words), axis=0)
-        wanted = np.broadcast_to(full, (last - first, words))
-    else:
-        wanted = _bit(owner, words)
-    everywhere = schedule.collective in ("all_reduce", "all_gather", "broadcast")
-    at_root = schedule.collective in ("reduce", "gather")
-    for rank in [schedule.root] if at_root else range(n):
-        goes_here = slice(None) if everywhere or at_root else owner == rank
-        wrong = (state[rank, goes_here] != wanted[goes_here]).any(axis=-1)
-        if wrong.any():
-            chunk = np.arange(last - first)[goes_here][np.flatnonzero(wrong)[0]]
-            bits = state[rank, chunk] ^ wanted[chunk]
-            missing = [r for r in range(n) if int(bits[r // 64]) >> (r % 64) & 1]
-            raise ScheduleError(
-                f"{schedule}: after the last round rank {rank} does not hold chunk {chunk + first} as promised; what "
-                f"is missing or too much comes from ranks {', '.join(map(str, missing[:8]))}{' …' * (len(missing) > 8)}"
-            )
-
-
-def _check_indices(number, round, n, chunks):
-    for name, column, limit in (("src", round.src, n), ("dst", round.dst, n), ("chunk", round.chunk, chunks)):
+    for name, column, limit in (("src", round.src, n), ("dst", round.dst, n), ("chunk", round.chunk, schedule.chunks)):
         outside = (column < 0) | (column >= limit)
         if outside.any():
             _fail(number, round.src, round.dst, round.chunk, outside, f"has {name} outside 0 to {limit - 1}")
     to_itself = round.src == round.dst
     if to_itself.any():
         _fail(number, round.src, round.dst, round.chunk, to_itself, "sends to itself")
+    if not may_reduce and round.reduce.any():
+        what = f"reduces, and {schedule.collective} only copies"
+        _fail(number, round.src, round.dst, round.chunk, round.reduce, what)
 
 
 def _fail(number, src, dst, chunk, bad, what):

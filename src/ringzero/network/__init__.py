@@ -1,0 +1,41 @@
+"""Networks as data, and what a schedule costs on them. No torch."""
+
+from ringzero.network.choose import PROTOCOLS, best_algorithm, candidates, crossovers
+from ringzero.network.machines import (
+    dgx_a100,
+    dgx_b200,
+    dgx_b300,
+    dgx_h100,
+    emulated_cluster,
+    laptop,
+    pcie_box,
+    summit,
+)
+from ringzero.network.price import Price, Step, critical_path, price
+from ringzero.network.topology import Topology, bus, cluster, fully_connected, mesh, switch, torus
+
+__all__ = [
+    "PROTOCOLS",
+    "Price",
+    "Step",
+    "Topology",
+    "best_algorithm",
+    "bus",
+    "candidates",
+    "cluster",
+    "critical_path",
+    "crossovers",
+    "dgx_a100",
+    "dgx_b200",
+    "dgx_b300",
+    "dgx_h100",
+    "emulated_cluster",
+    "fully_connected",
+    "laptop",
+    "mesh",
+    "pcie_box",
+    "price",
+    "summit",
+    "switch",
+    "torus",
+]

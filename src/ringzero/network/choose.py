@@ -1,0 +1,83 @@
+"""Which algorithm is fastest on a machine, and from which size on another is.
+
+    best_algorithm("all_reduce", 64e6, dgx_h100(4)).algorithm
+    crossovers(candidates("all_reduce", dgx_h100(4)))
+
+A price is a straight line over the size of the buffer, so the sizes at which the fastest changes are where lines cross:
+the corners of their lower envelope, found without trying sizes.
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+
+from ringzero.collectives.algorithms import ALGORITHMS, options
+from ringzero.costs.nccl import payload_fraction
+from ringzero.network.price import price
+
+CHUNKS = (1, 4, 16, 64, 256)  # tried for the algorithms that cut the buffer in pieces
+
+# NCCL's protocols: what part of Simple's alpha and bandwidth they leave. A network hop of a ring takes 2.7, 4 and 14 us
+# in NCCL 2.30's cost model (src/graph/tuning.cc); within a node the parts are 0.18 for LL and 0.56 for LL128.
+HOP_SECONDS = {"Simple": 14e-6, "LL": 2.7e-6, "LL128": 4e-6}
+PROTOCOLS = {name: (hop / HOP_SECONDS["Simple"], payload_fraction(name)) for name, hop in HOP_SECONDS.items()}
+
+
+def candidates(collective, topology, algorithms=None, protocols=("Simple",), chunks=CHUNKS):
+    """The ``Price`` of every algorithm that ``topology`` can run, for an empty buffer (``at`` gives other sizes).
+
+    ``algorithms``: names to try, all when None. Algorithms on a grid take the topology's shape where it has as many
+    sides, else the most even grid. Above a few thousand ranks name the algorithms: some have N*N different messages.
+    Raises ValueError for a collective, an algorithm or a protocol that is not known.
+    """
+    known = _named(ALGORITHMS, collective, "collective")
+    prices = []
+    for name in known if algorithms is None else algorithms:
+        _named(known, name, "algorithm")
+        for schedule, label in _schedules(collective, name, topology, chunks):
+            for protocol in protocols:
+                alpha, bandwidth = _named(PROTOCOLS, protocol, "protocol")
+                under = "" if protocol == "Simple" else f", {protocol}"
+                priced = price(schedule, 0, topology.scaled(alpha, bandwidth))
+                prices.append(replace(priced, algorithm=label + under))
+    return prices
+
+
+def best_algorithm(collective, size, topology, **restrictions):
+    """The ``Price`` of the fastest algorithm for ``size`` bytes; ``restrictions`` as ``candidates`` takes them."""
+    prices = [price.at(size) for price in candidates(collective, topology, **restrictions)]
+    return min(prices, key=lambda price: price.seconds)
+
+
+def crossovers(prices):
+    """``(size in bytes, Price)`` of the fastest from 0 bytes up, and wherever another becomes the fastest."""
+    lines = [(latency, transfer + reduction, p) for p in prices for latency, transfer, reduction in [p.coefficients]]
+    latency, slope, best = min(lines, key=lambda line: line[:2])
+    size, found = 0.0, [(0.0, best.at(0.0))]
+    while flatter := [line for line in lines if line[1] < slope * (1 - 1e-9)]:  # lines as steep but for rounding
+        # Of the lines that grow more slowly, the next to be the fastest is the first to be met.
+        size, _, (latency, slope, best) = min(
+            (((line[0] - latency) / (slope - line[1]), line[1], line) for line in flatter), key=lambda met: met[:2]
+        )
+        found.append((size, best.at(size)))
+    return found
+
+
+def _schedules(collective, name, topology, chunks):
+    """The schedules that the algorithm makes for the topology, and what to call them."""
+    build, takes, n = ALGORITHMS[collective][name], options(collective, name), topology.world_size
+    with suppress(ValueError):  # a world size that the algorithm does not take
+        if "chunks" in takes:
+            yield from ((build(n, chunks=k), f"{name}, {k} pieces" if k > 1 else name) for k in chunks)
+        elif "shape" in takes:
+            try:
+                yield build(n, shape=topology.shape), name
+            except ValueError:
+                yield build(n), name
+        else:
+            yield build(n), name
+
+
+def _named(table, name, kind):
+    if name not in table:
+        raise ValueError(f"{kind} is {name!r}; it is one of {', '.join(table)}")
+    return table[name]

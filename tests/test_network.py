@@ -1,0 +1,451 @@
+"""Topologies and prices: what the formulas say where links are alike, and what they cannot where links are shared."""
+
+import dataclasses
+import inspect
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from ringzero import collectives
+from ringzero.bench import pricing
+from ringzero.cli import main
+from ringzero.collectives import Round, Schedule, ring_all_reduce, verify
+from ringzero.collectives.algorithms import ALGORITHMS
+from ringzero.costs import alpha_beta as ab
+from ringzero.network import (
+    PROTOCOLS,
+    best_algorithm,
+    bus,
+    candidates,
+    cluster,
+    critical_path,
+    crossovers,
+    dgx_a100,
+    dgx_b200,
+    dgx_h100,
+    emulated_cluster,
+    fully_connected,
+    laptop,
+    mesh,
+    pcie_box,
+    price,
+    summit,
+    switch,
+    torus,
+)
+from ringzero.network.summit import latency_advantage, nccl_tree_all_reduce
+
+ALPHA, BANDWIDTH, GAMMA, SIZE = 3e-6, 2e9, 1e-10, 48e6
+FORMULAS = {
+    name.removesuffix("_coefficients"): formula
+    for name, formula in vars(ab).items()
+    if name.endswith("_coefficients") and not name.startswith("_")
+}
+
+
+def one_round(*messages):
+    """A schedule in which each ``(src, dst)`` sends the whole buffer, all at once."""
+    src, dst = zip(*messages, strict=True)
+    return Schedule("broadcast", "one round", 1 + max(*src, *dst), 1, (Round(src, dst, 0, False),), root=0)
+
+
+def seconds(messages, topology, size=SIZE):
+    schedule = one_round(*messages)
+    return price(dataclasses.replace(schedule, world_size=topology.world_size), size, topology).seconds
+
+
+# The closed forms
+
+
+def arguments(formula):
+    """Worlds to compare in: ranks, pieces, servers and grids, by what the formula takes."""
+    takes = tuple(inspect.signature(formula).parameters)
+    worlds = {
+        ("world_size",): [(n,) for n in (1, 2, 3, 4, 5, 7, 8, 16, 31, 100)],
+        ("world_size", "chunks"): [(n, k) for n in (1, 2, 3, 4, 7, 16, 31) for k in (1, 3, 8)],
+        ("world_size", "servers"): [(n, k) for n in (1, 2, 3, 7, 16) for k in {1, n // 2 + 1, n}],
+    }
+    grids = [(1, 4), (4, 1), (2, 4), (3, 5), (8, 8)] if len(takes) == 2 else [(1, 3, 2), (2, 2, 2), (3, 5, 4)]
+    return [dict(zip(takes, world, strict=True)) for world in worlds.get(takes, grids)]
+
+
+def test_every_algorithm_has_a_formula():
+    for collective, algorithms in ALGORITHMS.items():
+        for name in algorithms:
+            assert f"{name}_{collective}" in FORMULAS
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_with_a_port_of_its_own_for_every_rank_the_price_is_the_formula(name):
+    for given in arguments(FORMULAS[name]):
+        try:
+            schedule = getattr(collectives, name)(**given)
+        except ValueError:
+            continue  # a number of ranks that the algorithm does not take
+        found = price(schedule, SIZE, switch(schedule.world_size, ALPHA, BANDWIDTH, GAMMA))
+        expected = ab.seconds(FORMULAS[name](**given), SIZE, ALPHA, 1 / BANDWIDTH, GAMMA)
+        assert found.seconds == pytest.approx(expected, rel=1e-9, abs=1e-15), given
+        assert sum(step.times for step in found.steps) == len(schedule.rounds)
+        unit = price(schedule, 0, switch(schedule.world_size, 1, 1, 1))
+        assert unit.coefficients == pytest.approx(FORMULAS[name](**given), rel=1e-9), given
+
+
+def test_an_empty_buffer_costs_the_alphas_and_one_rank_nothing():
+    assert price(ring_all_reduce(5), 0, switch(5, ALPHA, BANDWIDTH)).seconds == pytest.approx(8 * ALPHA)
+    assert price(ring_all_reduce(1), SIZE, switch(1, ALPHA, BANDWIDTH)).seconds == 0.0
+    assert price(ring_all_reduce(1), SIZE, switch(1, ALPHA, BANDWIDTH)).coefficients == (0.0, 0.0, 0.0)
+    assert seconds([(2, 2)], switch(4, ALPHA, BANDWIDTH)) == 0.0  # to itself: no link
+    idle = Round([], [], [], [])
+    schedule = Schedule("broadcast", "idle between", 2, 1, (Round(0, 1, 0, False), idle, Round(0, 1, 0, False)), root=0)
+    assert price(schedule, 0, switch(2, ALPHA, BANDWIDTH)).seconds == pytest.approx(2 * ALPHA)
+
+
+def test_a_price_holds_for_every_size_and_says_where_the_time_goes():
+    found = price(ring_all_reduce(4), 64, switch(4, ALPHA, BANDWIDTH, GAMMA))
+    for size in (0, 1, 1e6, 3e9):
+        assert found.at(size).seconds == price(ring_all_reduce(4), size, switch(4, ALPHA, BANDWIDTH, GAMMA)).seconds
+    scatter, gather = found.table()
+    assert scatter["seconds"] == pytest.approx(3 * (ALPHA + 16 / BANDWIDTH + 16 * GAMMA))
+    assert gather == {"rounds": 3, "seconds": pytest.approx(3 * (ALPHA + 16 / BANDWIDTH)), "busiest": "rank 0 out",
+                      "bytes": pytest.approx(16)}  # fmt: skip
+
+
+# Routes
+
+
+def walk(topology, sides, wrap, src, dst):
+    """Follow a route over a grid link by link; the ranks it passes."""
+    here, passed = np.array(np.unravel_index(src, sides)), []
+    for link in topology.links_crossed(src, dst)[:, 0]:
+        if link >= 0:
+            port, rank = divmod(int(link), topology.world_size)
+            assert rank == np.ravel_multi_index(here, sides), "a link begins where the last one ended"
+            here[port // 2] += -1 if port % 2 else 1
+            assert wrap or 0 <= here[port // 2] < sides[port // 2], "a mesh has no such link"
+            here %= sides
+            passed.append(int(np.ravel_multi_index(here, sides)))
+    return passed
+
+
+@pytest.mark.parametrize("sides", [(1,), (2,), (5,), (4, 4), (3, 5), (2, 1, 4), (3, 4, 5)])
+@pytest.mark.parametrize("wrap", [True, False])
+def test_a_grid_leads_everyone_to_everyone_by_a_shortest_way(sides, wrap):
+    topology = torus(sides, ALPHA, BANDWIDTH, wrap=wrap)
+    for src in range(topology.world_size):
+        for dst in range(topology.world_size):
+            apart = np.abs(np.subtract(np.unravel_index(src, sides), np.unravel_index(dst, sides)))
+            shortest = np.minimum(apart, np.subtract(sides, apart)) if wrap else apart
+            passed = walk(topology, sides, wrap, src, dst)
+            assert len(passed) == shortest.sum()
+            assert src == dst or passed[-1] == dst
+
+
+def test_neighbours_in_a_torus_cross_one_link_also_round_the_end():
+    topology = torus((4, 4), ALPHA, BANDWIDTH)
+    assert topology.path(0, 3) == ["rank 0 - along dimension 1"]
+    assert topology.path(12, 0) == ["rank 12 + along dimension 0"]
+    assert topology.path(0, 5) == ["rank 0 + along dimension 1", "rank 1 + along dimension 0"]
+    assert len(mesh((4, 4), ALPHA, BANDWIDTH).path(0, 3)) == 3
+
+
+def test_ranks_of_a_cluster_use_their_own_node_and_card():
+    topology = cluster(
+        switch(4, ALPHA, BANDWIDTH), 4, ALPHA, BANDWIDTH, nics=2, nodes_per_leaf=2, oversubscription=2, spines=2
+    )
+    assert topology.path(4, 6) == ["node 1: rank 0 out", "node 1: rank 2 in"]
+    assert topology.path(1, 2) == ["node 0: rank 1 out", "node 0: rank 2 in"]
+    assert topology.path(1, 6) == ["card 0 out", "card 3 in"]  # ranks 0 and 1 share card 0; node 1 is on the same leaf
+    assert topology.path(3, 14) == ["card 1 out", "uplink 1", "downlink 3", "card 7 in"]
+    assert topology.path(7, 7) == []
+
+
+@pytest.mark.parametrize(
+    "topology",
+    [
+        switch(5, ALPHA, BANDWIDTH),
+        fully_connected(5, ALPHA, BANDWIDTH),
+        bus(5, ALPHA, BANDWIDTH),
+        torus((3, 4), ALPHA, BANDWIDTH),
+        cluster(torus((4,), ALPHA, BANDWIDTH), 6, ALPHA, BANDWIDTH, nics=2, nodes_per_leaf=3, spines=2),
+    ],
+    ids=str,
+)
+def test_every_link_has_a_name_of_its_own_and_none_leads_out_of_the_table(topology):
+    links = len(topology.alpha)
+    assert len({topology.label(link) for link in range(links)}) == links
+    everyone = np.arange(topology.world_size)
+    crossed = topology.links_crossed(np.repeat(everyone, len(everyone)), np.tile(everyone, len(everyone)))
+    assert -1 <= crossed.min() <= crossed.max() < links
+    with pytest.raises(ValueError, match="read-only"):
+        topology.alpha[0] = 1.0
+
+
+# Shared links
+
+
+def test_two_messages_over_one_link_take_twice_the_time_of_one():
+    one = SIZE / BANDWIDTH
+    assert seconds([(0, 1)], bus(4, 0, BANDWIDTH)) == pytest.approx(one)
+    assert seconds([(0, 1), (2, 3)], bus(4, 0, BANDWIDTH)) == pytest.approx(2 * one)
+    assert seconds([(0, 1), (2, 3)], switch(4, 0, BANDWIDTH)) == pytest.approx(one)  # nothing shared
+    assert seconds([(0, 2), (1, 2)], switch(4, 0, BANDWIDTH)) == pytest.approx(2 * one)  # the port of rank 2
+    assert seconds([(0, 2), (1, 2)], fully_connected(4, 0, BANDWIDTH)) == pytest.approx(one)  # a wire each
+    assert seconds([(0, 2), (1, 3)], torus((8,), 0, BANDWIDTH)) == pytest.approx(2 * one)  # the link from 1 to 2
+    assert seconds([(0, 2), (3, 1)], torus((8,), 0, BANDWIDTH)) == pytest.approx(one)  # one each way
+
+
+def test_alphas_add_up_along_a_route_and_bytes_do_not():
+    ring = torus((8,), ALPHA, BANDWIDTH)
+    assert seconds([(0, 3)], ring) == pytest.approx(3 * ALPHA + SIZE / BANDWIDTH)
+    through = cluster(switch(2, 1e-6, 1e12), 2, 5e-6, BANDWIDTH, nodes_per_leaf=1, leaf_alpha=1e-7)
+    assert seconds([(0, 2)], through) == pytest.approx(5e-6 + 2e-7 + SIZE / BANDWIDTH)
+
+
+def test_ranks_of_a_node_share_its_cards():
+    def between_nodes(nics):
+        return seconds([(rank, 4 + rank) for rank in range(4)], cluster(switch(4, 0, 1e15), 2, 0, BANDWIDTH, nics=nics))
+
+    assert [between_nodes(nics) * BANDWIDTH / SIZE for nics in (1, 2, 4)] == pytest.approx([4, 2, 1])
+
+
+def test_a_narrow_spine_slows_what_crosses_it_and_nothing_else():
+    def fabric(**options):
+        return cluster(switch(1, 0, 1e15), 12, 0, BANDWIDTH, nodes_per_leaf=4, **options)
+
+    one, shift = SIZE / BANDWIDTH, [(node, (node + 4) % 12) for node in range(12)]
+    assert seconds(shift, fabric()) == pytest.approx(one)
+    assert seconds(shift, fabric(oversubscription=4)) == pytest.approx(4 * one)
+    assert seconds([(0, 1), (4, 5)], fabric(oversubscription=4)) == pytest.approx(one)  # within the leaves
+    # Four uplinks of one card's bandwidth each: enough, unless two messages go to cards that share an uplink.
+    assert seconds(shift, fabric(spines=4)) == pytest.approx(one)
+    assert seconds([(0, 4), (1, 9)], fabric(spines=4)) == pytest.approx(one)
+    assert seconds([(0, 4), (1, 8)], fabric(spines=4)) == pytest.approx(2 * one)
+    assert seconds([(0, 8), (4, 8)], fabric(spines=4)) == pytest.approx(2 * one)  # here the downlink, and the card
+    assert seconds([(0, 4), (1, 8)], fabric(spines=2)) == pytest.approx(one)  # two uplinks, twice as wide
+    assert seconds([(0, 4), (1, 8), (2, 6), (3, 10)], fabric(spines=2)) == pytest.approx(2 * one)
+
+
+@pytest.mark.parametrize("ranks_per_node", [1, 2, 4, 8])
+def test_between_two_nodes_a_hierarchy_sends_half_of_what_a_flat_ring_does(ranks_per_node):
+    """Of 2(N-1)/N buffers over a card to 2(2-1)/2: nearly twice as fast where only the cards count."""
+    world_size = 2 * ranks_per_node
+    machine = cluster(switch(ranks_per_node, 0, 1e18), 2, 0, BANDWIDTH)
+    flat = price(ring_all_reduce(world_size), SIZE, machine)
+    for name in ("hierarchical", "hierarchical_scattered"):
+        schedule = ALGORITHMS["all_reduce"][name](world_size, shape=(2, ranks_per_node))
+        expected = 2 * (world_size - 1) / world_size
+        assert flat.seconds / price(schedule, SIZE, machine).seconds == pytest.approx(expected, rel=1e-6)
+    assert {row["busiest"] for row in flat.table()} <= {"card 0 out", "card 0 in", "card 1 out", "card 1 in"}
+
+
+def test_a_mesh_ring_takes_the_way_back_that_nothing_else_uses():
+    schedule = ALGORITHMS["all_reduce"]["mesh_2d"](16, shape=(4, 4))
+    on_mesh, on_torus = (price(schedule, SIZE, grid((4, 4), ALPHA, BANDWIDTH)) for grid in (mesh, torus))
+    (latency, transfer, _), (shorter, same, _) = on_mesh.coefficients, on_torus.coefficients
+    assert transfer == pytest.approx(same)
+    assert latency == pytest.approx(3 * shorter)  # three hops back instead of one over the end
+
+
+# Without waiting for the round to end
+
+
+@pytest.mark.parametrize("name", ALGORITHMS["all_reduce"])
+def test_the_critical_path_is_never_longer_than_the_rounds(name):
+    for world_size in (1, 2, 6, 8):
+        schedule = ALGORITHMS["all_reduce"][name](world_size)
+        uneven = cluster(torus((world_size,), ALPHA, BANDWIDTH), 1, ALPHA, BANDWIDTH)
+        machines = [switch(world_size, ALPHA, BANDWIDTH, GAMMA), uneven]
+        if world_size % 2 == 0:
+            machines.append(cluster(switch(world_size // 2, 1e-6, 1e11), 2, 2e-5, 1e9))
+        for machine in machines:
+            for size in (0, SIZE):
+                whole = price(schedule, size, machine).seconds
+                assert 0 <= critical_path(schedule, size, machine) <= whole * (1 + 1e-12)
+
+
+def test_a_ring_of_equal_links_has_no_time_to_win():
+    machine = switch(6, ALPHA, BANDWIDTH, GAMMA)
+    expected = price(ring_all_reduce(6), SIZE, machine).seconds
+    assert critical_path(ring_all_reduce(6), SIZE, machine) == pytest.approx(expected)
+
+
+def test_ports_take_one_message_after_another():
+    """Whatever the rounds, the root's port must carry N-1 buffers; only the alphas may overlap."""
+    machine = switch(5, ALPHA, BANDWIDTH, GAMMA)
+    for name in ("flat_broadcast", "flat_reduce"):
+        found = critical_path(getattr(collectives, name)(5), SIZE, machine)
+        assert found == pytest.approx(ALPHA + 4 * SIZE / BANDWIDTH + (4 * SIZE * GAMMA if "reduce" in name else 0))
+
+
+def test_a_ring_over_nodes_pays_for_the_slow_hops_it_makes():
+    """Six nodes of four: of a chunk's 46 hops 12 at most cross a card, though every round has such a hop."""
+    machine = cluster(switch(4, 1e-6, 1e12), 6, 20e-6, 1e12)
+    assert price(ring_all_reduce(24), 0, machine).seconds == pytest.approx(46 * 20e-6)
+    assert critical_path(ring_all_reduce(24), 0, machine) == pytest.approx(12 * 20e-6 + 34 * 1e-6)
+
+
+# Many ranks
+
+
+def test_a_torus_of_65536_ranks():
+    start = time.perf_counter()
+    schedule = ALGORITHMS["all_reduce"]["torus_2d"](65536, shape=(256, 256))
+    found = price(schedule, 1e9, torus((256, 256), ALPHA, 50e9))
+    print(f"price of {schedule}: {time.perf_counter() - start:.2f} s")  # reported, never asserted
+    expected = ab.seconds(ab.torus_2d_all_reduce_coefficients(256, 256), 1e9, ALPHA, 1 / 50e9)
+    assert found.seconds == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["ring", "double_binary_tree"])
+def test_summit(name):
+    start = time.perf_counter()
+    schedule = ALGORITHMS["all_reduce"][name](24576)
+    found = price(schedule, 0, summit())
+    print(f"price of {schedule}: {time.perf_counter() - start:.2f} s")
+    assert found.topology.shape == (4096, 6)
+    # A round in which a message leaves a node takes a network hop; that is every round of a ring.
+    assert name != "ring" or found.seconds == pytest.approx(2 * 24575 * 14e-6)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 4), (3, 1), (2, 3), (5, 2), (8, 6)])
+def test_nccl_tree_is_an_all_reduce(shape):
+    verify(nccl_tree_all_reduce(*shape))
+    verify(nccl_tree_all_reduce(*shape, chunks=3))
+
+
+def test_the_tree_leaves_the_ring_behind_as_nodes_are_added():
+    """The ring's hops, counted by hand; and a ratio that grows nearly as the number of nodes."""
+    nvlink, network = 3.4e-6, 14e-6
+    found = {nodes: latency_advantage(summit(nodes)) for nodes in (4, 16, 64, 256)}
+    for nodes, advantage in found.items():
+        slow = 2 * nodes  # of the 2(N-1) hops of the chunk that begins at the end of a node
+        assert advantage["ring"] == pytest.approx(slow * network + (2 * (6 * nodes - 1) - slow) * nvlink)
+        assert advantage["ratio"] == advantage["ring"] / advantage["tree"]
+    assert found[4]["ratio"] < 3 < 20 < found[256]["ratio"]
+    trees = [found[nodes]["tree"] for nodes in (4, 16, 64, 256)]
+    assert np.diff(trees) == pytest.approx(np.diff(trees)[0], rel=0.3)  # log2 of the nodes: equal steps
+
+
+# Choosing
+
+
+def test_the_crossovers_are_where_trying_every_size_finds_them():
+    prices = candidates("all_reduce", dgx_h100(4), protocols=PROTOCOLS, chunks=(1, 8, 64))
+    found = crossovers(prices)
+    assert found[0][0] == 0.0
+    assert [size for size, _ in found] == sorted(size for size, _ in found)
+    assert len(found) > 2
+    for size in np.geomspace(1, 1e12, 200):
+        fastest = min(price.at(size).seconds for price in prices)
+        chosen = [price for at, price in found if at <= size][-1]
+        assert chosen.at(size).seconds == pytest.approx(fastest, rel=1e-9)
+
+
+def test_the_best_algorithm_has_the_machine_in_mind():
+    nodes = dgx_a100(4)
+    assert best_algorithm("all_reduce", 0, nodes).algorithm == "recursive_doubling"
+    assert best_algorithm("all_reduce", 1e9, nodes).algorithm == "hierarchical_scattered"
+    assert (
+        best_algorithm("all_reduce", 1e9, torus((6, 6), ALPHA, BANDWIDTH), algorithms=["ring", "torus_2d"]).algorithm
+        == "torus_2d"
+    )
+    assert best_algorithm("all_reduce", 64, nodes, protocols=PROTOCOLS).algorithm.endswith("LL")
+    assert (
+        best_algorithm("broadcast", 1e9, switch(16, ALPHA, BANDWIDTH), algorithms=["ring"]).algorithm
+        == "ring, 256 pieces"
+    )
+    assert best_algorithm("all_gather", 1e6, switch(7, ALPHA, BANDWIDTH)).algorithm == "bruck"  # 7 is no power of two
+
+
+def test_a_protocol_trades_bandwidth_for_latency():
+    ring = {p: candidates("all_reduce", dgx_h100(), ["ring"], [p])[0].coefficients for p in PROTOCOLS}
+    for protocol, (alpha, efficiency) in PROTOCOLS.items():
+        assert ring[protocol][0] == pytest.approx(alpha * ring["Simple"][0])
+        assert ring[protocol][1] == pytest.approx(ring["Simple"][1] / efficiency)
+
+
+# Machines
+
+
+def test_machines_have_the_links_of_the_hardware_table():
+    for machine, nvlink, port in ((dgx_a100(2), 300e9, 25e9), (dgx_h100(2), 450e9, 50e9), (dgx_b200(2), 900e9, 50e9)):
+        assert machine.shape == (2, 8)
+        assert seconds([(0, 1)], machine) == pytest.approx(3.4e-6 + SIZE / nvlink)
+        assert seconds([(0, 9)], machine) == pytest.approx(14e-6 + SIZE / port)
+        assert seconds([(rank, rank + 8) for rank in range(8)], machine) == pytest.approx(14e-6 + SIZE / port)
+    assert seconds([(0, 1)], pcie_box(2, generation=5)) == pytest.approx(5.7e-6 + SIZE / 63.015e9, rel=1e-4)
+    assert dgx_h100(8, nodes_per_leaf=4, oversubscription=2).world_size == 64
+
+
+def test_what_was_measured_gives_the_alpha_and_bandwidth_to_pass():
+    """As the docstrings say: on one node first, then between nodes of one rank."""
+    truth = {"alpha": 40e-6, "bandwidth": 3e9}
+    sizes = [2**k for k in range(12, 26, 2)]
+    schedule = ring_all_reduce(4)
+    times = [price(schedule, size, laptop(4, **truth)).seconds for size in sizes]
+    alpha, beta = ab.fit_alpha_beta(price(schedule, 0, laptop(4, 1, 1)).coefficients, sizes, times)
+    assert (alpha, 1 / beta) == pytest.approx((truth["alpha"], truth["bandwidth"]))
+    machine = emulated_cluster(2, 2, 125e6, inter_node_alpha=9e-5, alpha=alpha, bandwidth=1 / beta)
+    assert seconds([(0, 1), (1, 0)], machine) == pytest.approx(alpha + 2 * SIZE * beta)  # both in one memory
+    assert seconds([(0, 2), (1, 3), (2, 0)], machine) == pytest.approx(9e-5 + 2 * SIZE / 125e6)  # both over one card
+
+
+# What cannot be
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: price(ring_all_reduce(6), 1, torus((2, 4), 1, 1)),
+            r"ring is for 6 ranks and 2x4 torus \(2, 4\) has 8; make both for the same number",
+        ),
+        (lambda: critical_path(ring_all_reduce(6), 1, switch(7, 1, 1)), "6 ranks and switch .* has 7"),
+        (lambda: switch(0, 1, 1), "world_size is 0"),
+        (lambda: torus((4, 0), 1, 1), "world_size is 0; give a whole number of ranks"),
+        (lambda: switch(4, -1e-6, 1), "alpha is -1e-06, bandwidth 1.0, gamma 0.0; give alpha and gamma from 0"),
+        (lambda: bus(4, 1, 0), "bandwidth 0.0"),
+        (lambda: cluster(switch(4, 1, 1), 2, 1, 1, nics=5), "nics is 5; the 4 ranks of a node share 1 to 4 cards"),
+        (lambda: cluster(switch(4, 1, 1), 6, 1, 1, nodes_per_leaf=4), "nodes_per_leaf is 4; choose a divisor of the 6"),
+        (lambda: cluster(switch(4, 1, 1), 2, 1, 1, oversubscription=0.5), "oversubscription is 0.5 and spines 1"),
+        (lambda: best_algorithm("allreduce", 1, switch(2, 1, 1)), "collective is 'allreduce'; it is one of all_reduce"),
+        (lambda: candidates("all_reduce", switch(2, 1, 1), ["rign"]), "algorithm is 'rign'; it is one of ring"),
+        (lambda: candidates("all_reduce", switch(2, 1, 1), protocols=["L"]), "protocol is 'L'; it is one of Simple"),
+        (lambda: pcie_box(4, generation=9), "no PCIe generation 9"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_no_torch():
+    code = "import sys, ringzero.network, ringzero.network.summit; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+# The benchmark
+
+
+def test_bench_pricing_writes_rows(tmp_path):
+    file = tmp_path / "rows.json"
+    done = CliRunner().invoke(main, ["bench", "pricing", "--world-sizes", "4,16,2048", "--json", str(file)])
+    assert done.exit_code == 0, done.output
+    rows = json.loads(file.read_text())
+    assert len(rows) == 3 * len(pricing.NAMES)
+    for row in rows:
+        assert set(row) == {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"}
+        assert (row["peer"] is None) == ("2048" in row["name"])
+        assert row["ratio"] is None or row["ratio"] == pytest.approx(row["peer"] / row["ours"])
+    assert done.output.count("time grows as N^") == len(pricing.NAMES)
+
+
+def test_growth_is_the_exponent():
+    assert pricing.growth([(n, 3e-6 * n**1.5) for n in (4, 32, 1000)]) == pytest.approx(1.5)
+    assert [n for n, _ in pricing.curve("ring", (2, 8))] == [2, 8]
