@@ -184,7 +184,7 @@ def test_a_deadlock_ends_at_once_and_says_where():
         launch(hang, world_size=3, timeout=300.0)
     message = str(caught.value)
     assert re.match(
-        r"3 ranks were stuck for good, seen after \d+\.\d s: ranks 1, 2 never entered all_reduce #1; "
+        r"3 ranks were stuck for good, seen after \d+\.\d s: .*ranks 1, 2 never entered all_reduce #1; "
         r"rank 0 waits there, test_launch.py line \d+",
         message,
     )
@@ -300,8 +300,9 @@ def heed_interrupts():
 
 def test_a_warm_rank_that_ended_between_calls_is_replaced():
     launch(dist.get_rank)
-    os.kill(pool.acquire(2).pids[1], signal.SIGKILL)
-    time.sleep(0.05)
+    rank = psutil.Process(pool.acquire(2).pids[1])
+    rank.kill()
+    psutil.wait_procs([rank], timeout=10)
     assert launch(dist.get_rank).returns == [0, 1]
 
 
@@ -428,8 +429,8 @@ def test_the_trace_is_written_for_perfetto(tmp_path):
         (lambda: launch(dist.get_rank, world_size=True), TypeError, "world_size is True"),
         (lambda: launch(None), TypeError, "launch takes a function to run on each rank, not None"),
         (lambda: launch(dist.get_rank, timeout=0), ValueError, "timeout is 0; give a positive number of seconds"),
-        (lambda: launch(dist.get_rank, device="tpu"), ValueError, "device is 'tpu'; it is \"auto\", \"cpu\", \"cuda\","),
-        (lambda: launch(dist.get_rank, device="cuda:99"), ValueError, 'device="cuda:99" is not there: this machine has'),
+        (lambda: launch(dist.get_rank, device="tpu"), ValueError, "device is 'tpu'; it is \"auto\", \"cpu\""),
+        (lambda: launch(dist.get_rank, device="cuda:99"), ValueError, 'device="cuda:99" is not there: this'),
         (
             lambda: launch(dist.get_rank, world_size=torch.cuda.device_count() + 1, device="cuda"),
             ValueError,
@@ -513,10 +514,14 @@ def test_the_public_surface_fits_on_a_screen():
         "Ranks",
         "all_gather",
         "all_reduce",
+        "all_to_all",
+        "barrier",
         "broadcast",
+        "gather",
         "launch",
         "reduce",
         "reduce_scatter",
+        "scatter",
     ]
     assert sorted(ringzero.__all__) == surface
     assert all(hasattr(ringzero, name) for name in surface)

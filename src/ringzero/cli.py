@@ -28,7 +28,18 @@ def main():
     """Ring AllReduce and ZeRO, and the course built on them."""
 
 
-@main.group(cls=LazyGroup, lazy={"collectives": "ringzero.bench.collectives:command"})
+@main.group(
+    cls=LazyGroup,
+    lazy={
+        "cluster": "ringzero.bench.cluster:command",
+        "collectives": "ringzero.bench.collectives:command",
+        "hostile": "ringzero.bench.hostile:command",
+        "launch": "ringzero.bench.launch:command",
+        "prediction": "ringzero.bench.prediction:command",
+        "pricing": "ringzero.bench.pricing:command",
+        "trace": "ringzero.bench.trace:command",
+    },
+)
 def bench():
     """Measure ours beside a peer, alternately, in one run."""
 

@@ -9,6 +9,8 @@ into the metadata of one safetensors file that holds the tensors.
 import base64
 import json
 
+from ringzero.launch import leftovers
+
 PLAIN_TYPES = "None, bool, numbers, str, bytes, list, tuple, dict, torch.Tensor or NumPy array"
 
 
@@ -32,10 +34,11 @@ def load(path):
     from safetensors import SafetensorError, safe_open
 
     try:
+        open(path, "rb", opener=leftovers.regular).close()
         with safe_open(path, framework="pt") as file:
             tree = json.loads((file.metadata() or {})["tree"])
             return _decode(tree, file.get_tensor)
-    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError, RecursionError) as error:
+    except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path} does not hold plain data ({type(error).__name__}: {error})") from None
 
 

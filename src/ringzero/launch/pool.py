@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import selectors
-import shutil
 import signal
 import socket
 import subprocess
@@ -14,6 +13,8 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from ringzero.launch import leftovers
 
 START_SECONDS = 120.0
 _current = None  # the pool of this process
@@ -92,7 +93,7 @@ class Pool:
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=log,
-                        env=rank_environment(self.world_size, node.interface),
+                        env=rank_environment(self.world_size, node.interface) | {leftovers.MARK: str(self.directory)},
                         start_new_session=True,  # Ctrl-C in the terminal reaches the notebook only
                     )
                 self.agents.append(agent)
@@ -132,11 +133,11 @@ class Pool:
         """A fresh directory for one call, removed when the call is over."""
         self._calls += 1
         directory = self.directory / f"call-{self._calls}"
-        directory.mkdir()
+        (directory / "tmp").mkdir(parents=True)
         try:
             yield directory
         finally:
-            shutil.rmtree(directory, ignore_errors=True)
+            leftovers.remove(directory)
 
     def send(self, ranks, message):
         data = json.dumps(message).encode() + b"\n"
@@ -174,11 +175,11 @@ class Pool:
             with contextlib.suppress(OSError):
                 os.killpg(agent.pid, signal.SIGKILL)  # it holds nothing worth a slow goodbye
             agent.wait()
-        for pid in self.pids:  # each has a session of its own: by id, and not before it had time to clean up
-            _wait_gone(pid, 2.0)
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-        shutil.rmtree(self.directory, ignore_errors=True)
+        deadline = time.monotonic() + 2.0
+        for pid in self.pids:  # it ends what its call started, unless that call killed or stopped it
+            _wait_gone(pid, deadline)
+        leftovers.end(lambda: leftovers.marked(str(self.directory)))
+        leftovers.remove(self.directory)
 
 
 def torchrun_command(ranks, log_directory, rendezvous=("--standalone",)):
@@ -204,11 +205,10 @@ def rank_environment(world_size, interface=None):
     return environment
 
 
-def _wait_gone(pid, seconds):
+def _wait_gone(pid, deadline):
     """Wait until the process has ended; whether anybody has collected it yet does not matter."""
     import psutil
 
-    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
             if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:

@@ -13,7 +13,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from ringzero.launch import joined, plain, pool, records, report, sources, watch
+from ringzero.launch import joined, leftovers, plain, pool, records, report, sources, watch
 
 GRACE_SECONDS = 0.3  # after one rank failed: how long the others have to say what they saw
 _lock = threading.Lock()
@@ -108,7 +108,7 @@ def launch(fn, *args, world_size=2, device="auto", timeout=20.0, trace=False, wa
     ``trace=True`` records each send, receive and collective into ``Ranks.trace``. ``warm=False`` starts fresh ranks
     for this call alone, which takes seconds (a few of ``timeout`` among them): for code that must not run in a fork.
     In a script that ``torchrun`` started, on one node or many, the function runs on torchrun's ranks, however many they
-    are; every rank gets the results of all, and the trace by rank 0's clock.
+    are; every rank gets the results of all, and the trace by rank 0's clock. Temporary files go with the call.
 
     Raises ValueError or TypeError for arguments that cannot work, RankError with the first failing
     rank's traceback, RankTimeout with where each rank was. Whatever happens, no process of the call is left.
@@ -167,10 +167,10 @@ def _run(warm, call, message, world_size, timeout):
         watched = watch.Watch(call, world_size)
         while running and not deadlocked:
             left = deadline - time.monotonic()
-            if left <= 0:
+            if left <= 0 and (failed or left < -leftovers.END_SECONDS or not _all_returned(call, running)):
                 break
             deadlocked = not failed and watched.deadlocked(running)
-            for rank, status in warm.exits(min(left, watch.LOOK_SECONDS)).items():
+            for rank, status in warm.exits(min(max(left, 0.01), watch.LOOK_SECONDS)).items():
                 running.pop(rank, None)
                 exits[rank] = status
                 if not failed and (status != 0 or not (call / f"{rank}.result").exists()):
@@ -184,7 +184,8 @@ def _run(warm, call, message, world_size, timeout):
     output = [report.read(call / f"{rank}.out") for rank in range(world_size)]
     for rank in exits:
         if not (call / f"{rank}.result").exists():
-            (call / f"{rank}.gone").touch()
+            with contextlib.suppress(FileNotFoundError):  # a rank may have removed the directory
+                (call / f"{rank}.gone").touch()
     if failed:
         rank, text = report.failure(call, exits, world_size)
         raise RankError(text, rank, output)
@@ -200,6 +201,11 @@ def _run(warm, call, message, world_size, timeout):
         if message["trace"]:
             trace += [{"rank": rank, **record} for record in records.read(call / f"{rank}.trace")]
     return Ranks(returns, output, seconds, trace)
+
+
+def _all_returned(call, running):
+    """Whether nothing is left of these ranks but what their workers are ending or removing."""
+    return all((call / f"{rank}.result").exists() for rank in running)
 
 
 def _ask_for_stacks(warm, call, running):

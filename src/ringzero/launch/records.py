@@ -24,7 +24,7 @@ import sys
 import threading
 import time
 
-from ringzero.launch import sources
+from ringzero.launch import leftovers, sources
 
 CAPACITY = 2**20  # records; the file is sparse, so room costs nothing until it is used
 RECORD = struct.Struct("<BBHiqIiddd")  # kind, dtype, group, peer, bytes, location, tag, start, wait, end
@@ -48,7 +48,7 @@ class Recorder:
             file.truncate(HEAD.size + CAPACITY * RECORD.size)
         with open(path, "r+b") as file:
             self._memory = mmap.mmap(file.fileno(), 0)
-        self._path = path
+        self._path, self._lock = path, threading.Lock()
         self._names = open(f"{path}.names", "w", buffering=1)  # noqa: SIM115  (open as long as the rank lives)
         self._locations, self._groups, self._dtypes, self._count = {}, {}, {}, 0
 
@@ -57,21 +57,23 @@ class Recorder:
 
         ``describe(group)`` gives a group's name and its ranks; it is asked once a group.
         """
-        if self._count == CAPACITY:
-            return None
-        location = self._location()
-        if group not in self._groups:
-            self._groups[group] = self._name("group", len(self._groups), *describe(group))
-        offset = HEAD.size + self._count * RECORD.size
-        if dtype not in self._dtypes:
-            self._dtypes[dtype] = self._name("dtype", len(self._dtypes), str(dtype).removeprefix("torch."))
-        code = self._dtypes[dtype]
-        peer = NONE if peer is None else peer
-        values = (_KIND[kind], code, self._groups[group], peer, size, location, tag, time.time(), 0.0, 0.0)
-        RECORD.pack_into(self._memory, offset, *values)
-        self._count += 1
-        HEAD.pack_into(self._memory, 0, self._count, 0, 0)
-        return offset
+        with self._lock:  # a program may communicate from several threads
+            if self._count == CAPACITY:
+                return None
+            location = self._location()
+            if group not in self._groups:
+                self._groups[group] = self._name("group", len(self._groups), *describe(group))
+            if dtype not in self._dtypes:
+                self._dtypes[dtype] = self._name("dtype", len(self._dtypes), str(dtype).removeprefix("torch."))
+            offset = HEAD.size + self._count * RECORD.size
+            peer = NONE if peer is None else peer
+            names = self._dtypes[dtype], self._groups[group]
+            RECORD.pack_into(
+                self._memory, offset, _KIND[kind], *names, peer, size, location, tag, time.time(), 0.0, 0.0
+            )
+            self._count += 1
+            HEAD.pack_into(self._memory, 0, self._count, 0, 0)
+            return offset
 
     def records(self):
         return read(self._path)
@@ -106,7 +108,7 @@ def waiting(path):
     A rank with more Python threads than one does not count as waiting: another thread may do what it waits for.
     """
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=leftovers.regular) as file:
             count, offset, threads = HEAD.unpack(file.read(HEAD.size))
     except (FileNotFoundError, struct.error):
         return None
@@ -114,14 +116,21 @@ def waiting(path):
 
 
 def read(path):
-    """The records of the rank that wrote ``path``, oldest first; empty if it wrote none."""
+    """The records of the rank that wrote ``path``, oldest first; empty if it wrote none, or something else."""
     try:
-        with open(path, "rb") as file, open(f"{path}.names") as names:
-            count, _, _ = HEAD.unpack(file.read(HEAD.size))
-            content = file.read(count * RECORD.size)
-            named = {(what, number): values for what, number, *values in map(json.loads, names)}
-    except (FileNotFoundError, struct.error):
+        return _read(path)
+    except (FileNotFoundError, struct.error, ValueError, LookupError, TypeError):
         return []
+
+
+def _read(path):
+    with (
+        open(path, "rb", opener=leftovers.regular) as file,
+        open(f"{path}.names", opener=leftovers.regular) as names,
+    ):
+        count, _, _ = HEAD.unpack(file.read(HEAD.size))
+        content = file.read(min(count, CAPACITY) * RECORD.size)
+        named = {(what, number): values for what, number, *values in map(json.loads, names)}
     records = []
     for sequence, row in enumerate(RECORD.iter_unpack(content)):
         kind, dtype, group, peer, size, location, tag, start, wait, end = row

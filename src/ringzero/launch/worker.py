@@ -18,16 +18,16 @@ import faulthandler
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 import traceback
 from datetime import timedelta
 from pathlib import Path
 
-import psutil
+from ringzero.launch import leftovers
 
 IDLE_SECONDS = 900  # an unused pool ends by itself; the next call starts a fresh one
 STACK_SIGNAL = signal.SIGUSR1
@@ -36,8 +36,11 @@ STACK_SIGNAL = signal.SIGUSR1
 def main(socket_path, warm):
     if warm:  # these imports are done once, here, for all calls
         import cloudpickle  # noqa: F401
-        import numpy  # noqa: F401
-        import torch.distributed  # noqa: F401
+        import numpy.random  # noqa: F401  (numpy itself loads it when first used: 10 ms in every child)
+        import safetensors.torch  # noqa: F401
+        import torch.distributed
+
+        from ringzero.launch import plain, sources, trace  # noqa: F401
 
     _become_reaper()
     rank = int(os.environ["RANK"])
@@ -61,19 +64,19 @@ def main(socket_path, warm):
         if connection in ready:
             data = connection.recv(1 << 16)
             if not data:  # the notebook is gone, perhaps without a chance to clean up
-                _kill_descendants()
+                leftovers.end(leftovers.descendants)
                 if rank == 0:
-                    shutil.rmtree(os.path.dirname(socket_path), ignore_errors=True)
+                    leftovers.remove(os.path.dirname(socket_path))
                 return
             *messages, pending = (pending + data).split(b"\n")
             for message in map(json.loads, messages):
                 if "kill" in message:
-                    _kill_descendants(keep=child)
+                    leftovers.end(leftovers.descendants)  # ``_reap`` collects the child
                 elif "stack" in message:
                     if child is not None:
                         os.kill(child, STACK_SIGNAL)
                 elif child is None:
-                    child = os.fork()
+                    child, call = os.fork(), Path(message["call"])
                     if child == 0:
                         signal.set_wakeup_fd(-1)
                         for descriptor in (wakeup_read, wakeup_write):
@@ -82,9 +85,17 @@ def main(socket_path, warm):
                         _run_child(rank, message)
         status = _reap(child)
         if status is not None:
-            _kill_descendants()
+            leftovers.end(leftovers.descendants)
             child = None
+            wants_dynamo = warm and _wish(call, rank).exists()
             connection.sendall(json.dumps({"exit": status}).encode() + b"\n")
+            if wants_dynamo:
+                import torch._dynamo  # noqa: F401  (for the next call: the first optimizer of a process needs it, 2 s)
+
+
+def _wish(call, rank):
+    """The file by which a child says that it had to import torch._dynamo."""
+    return call / f"{rank}.dynamo"
 
 
 def _become_reaper():
@@ -105,25 +116,6 @@ def _reap(child):
             return status
         if pid == child:
             status = os.waitstatus_to_exitcode(raw)
-
-
-def _kill_descendants(keep=None):
-    """Kill what this worker's child started, and the child. ``keep`` is killed too but left for ``_reap``."""
-    me = psutil.Process()
-    for _ in range(50):  # a fork bomb may outrun one sweep
-        try:
-            if keep is None:
-                os.waitpid(-1, os.WNOHANG)
-            descendants = me.children(recursive=True)
-        except ChildProcessError:
-            return
-        alive = [process for process in descendants if process.status() != psutil.STATUS_ZOMBIE]
-        for process in alive:
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        if not alive and keep is not None:
-            return
-        time.sleep(0.002)
 
 
 def _run_child(rank, job):
@@ -160,6 +152,7 @@ def run_job(rank, job, call):
     places |= {"LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": min(job["world_size"], job["ranks_per_node"])}
     os.environ.update({name: str(value) for name, value in places.items()})
     os.environ.pop("TORCHELASTIC_RUN_ID", None)  # a launch inside this call starts ranks of its own
+    os.environ["TMPDIR"] = tempfile.tempdir = str(call / "tmp")  # it goes with the call
     with contextlib.suppress(OSError):
         os.chdir(job["cwd"])
     sys.path[:] = job["sys_path"]
@@ -169,6 +162,8 @@ def run_job(rank, job, call):
         store = _init_process_group(rank, job, call)
         function, args = cloudpickle.loads((call / "job.pkl").read_bytes())
         result = function(*args)
+        if "torch._dynamo" in sys.modules:
+            _wish(call, rank).touch()
         unfinished = call / f"{rank}.unfinished"
         plain.dump(result, unfinished)
         unfinished.rename(call / f"{rank}.result")

@@ -1,0 +1,37 @@
+"""Whatever a rank does, its call leaves no process, file, shared memory or descriptor, and the next call works."""
+
+import json
+import os
+
+import pytest
+from click.testing import CliRunner
+
+from ringzero.bench import hostile
+from ringzero.cli import main
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    tmp_path_factory.getbasetemp()  # pytest's own must not come to lie in the run's, which is removed
+    with hostile.Run() as run:
+        yield run
+
+
+@pytest.mark.parametrize("act", hostile.HOSTILE, ids=lambda act: act.__name__)
+def test_a_hostile_call_leaves_nothing(run, act):
+    hostile.call(act)
+    assert run.left() == []
+
+
+def test_bench_hostile_counts_what_is_left(tmp_path, monkeypatch):
+    def leave_a_file_beside_the_call():
+        with open(os.path.join(os.environ[hostile.MARK], f"left by {os.getpid()}"), "w"):
+            pass
+
+    monkeypatch.setattr(hostile, "HOSTILE", (leave_a_file_beside_the_call, hostile.leave_with_status_3))
+    done = CliRunner().invoke(main, ["bench", "hostile", "--calls", "3", "--json", str(tmp_path / "rows.json")])
+    assert done.exit_code == 1, "something is left"
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    assert all(set(row) == {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"} for row in rows)
+    left = {row["metric"]: row["ours"] for row in rows}
+    assert left == {"process": 0, "file": 4, "shared memory segment": 0, "file descriptor": 0}
