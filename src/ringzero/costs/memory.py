@@ -1,0 +1,256 @@
+"""Where a GPU's memory goes in training: model states, what the backward pass needs, buffers.
+
+>>> model_state_bytes(7.5e9, stage=2, world_size=64) / 1e9  # 7.5e9 parameters, ZeRO-2 on 64 GPUs
+16.640625
+>>> activation_bytes(tokens=2048, sequence=2048, hidden=12288, heads=96) / 1e9  # one layer of GPT-3, one sequence
+2.868903936
+
+All sizes are in bytes on one GPU; GB is 1e9. What the allocator loses to fragmentation is not modelled.
+
+Rajbhandari et al., "ZeRO" (2020); Korthikanti et al., "Reducing Activation Recomputation" (2022).
+"""
+
+FP32_NUMBERS = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2}  # that an optimizer keeps for each parameter
+
+
+def tensor_bytes(elements, bytes_per_element):
+    """Bytes of a tensor. GPT-3's gradients: 175e9 elements of 2 bytes, 350 GB."""
+    _positive(elements=elements, bytes_per_element=bytes_per_element)
+    return elements * bytes_per_element
+
+
+def bytes_per_param(optimizer="adam", mixed_precision=True, fp32_gradient_accumulation=False):
+    """Bytes a parameter costs as ``(parameter, gradient, optimizer)``: the ``each`` of the functions below.
+
+    fp32 training is (4, 4, 4 a number kept). Mixed precision (Micikevicius et al. 2018) is (2, 2, 4 + 4 a number kept):
+    the optimizer holds the fp32 parameter, so Adam's 12 bytes are 3 fp32 elements. Gradients that are accumulated in
+    fp32 over micro-batches take 4 more.
+    """
+    if optimizer not in FP32_NUMBERS:
+        raise ValueError(f"optimizer is {optimizer!r}; it is one of {', '.join(FP32_NUMBERS)}")
+    numbers = 4 * FP32_NUMBERS[optimizer]
+    if not mixed_precision:
+        return 4, 4, numbers
+    return 2, 6 if fp32_gradient_accumulation else 2, 4 + numbers
+
+
+def torch_optimizer_bytes(params, tensors, optimizer="adam"):
+    """Bytes of the ``state`` of torch's optimizer for ``params`` fp32 numbers in ``tensors`` tensors, exactly.
+
+    Adam and AdamW also keep a step count of 4 bytes for each tensor.
+    """
+    _positive(params=params, tensors=tensors)
+    _, _, numbers = bytes_per_param(optimizer, mixed_precision=False)
+    return numbers * params + (4 * tensors if optimizer in ("adam", "adamw") else 0)
+
+
+def model_state_parts(params, stage=0, world_size=1, each=(2, 2, 12)):
+    """Bytes on one of ``world_size`` ranks as ``(parameters, gradients, optimizer)``, sharded as ZeRO's stage says.
+
+    Stage 1 divides the optimizer's states among the ranks, 2 the gradients too, 3 the parameters too. ``each`` is
+    what ``bytes_per_param`` gives. The uneven last shard is not looked at: a rank holds Psi / N parameters.
+    """
+    _positive(params=params)
+    parts = _parts_per_param(stage, world_size, each)
+    _check_shards(stage, world_size, params)
+    return tuple([params * part for part in parts])
+
+
+def model_state_bytes(params, stage=0, world_size=1, each=(2, 2, 12)):
+    """Bytes of parameters, gradients and optimizer states on one rank (Rajbhandari et al. 2020, figure 1)."""
+    return sum(model_state_parts(params, stage, world_size, each))
+
+
+def max_params(memory_bytes, stage=0, world_size=1, tensor_parallel=1, each=(2, 2, 12)):
+    """The largest model whose states fit, activations aside. ``world_size`` is the data-parallel degree.
+
+    Tensor parallelism gives each GPU 1/T of the model, so T times as much fits (Rajbhandari et al. 2020, table 2).
+    """
+    _positive(memory_bytes=memory_bytes, tensor_parallel=tensor_parallel)
+    return memory_bytes / sum(_parts_per_param(stage, world_size, each)) * tensor_parallel
+
+
+def communication_elements(params, stage=0, world_size=None, micro_batches=1):
+    """Elements that each rank sends in a step (Rajbhandari et al. 2020, section 7): 2, 2, 2, 3 times the parameters.
+
+    Stage 0 all-reduces the gradients; 1 and 2 reduce-scatter them and all-gather the parameters; 3 gathers these
+    twice. Exactly, each of them sends (N-1)/N of that: give ``world_size``; None is the paper's convention.
+    Stages 2 and 3 keep no whole gradient, so they communicate it for every micro-batch, and 3 its parameters as well.
+    """
+    _positive(params=params, micro_batches=micro_batches)
+    _check_shards(stage, 1 if world_size is None else world_size, params)
+    others = 1 if world_size is None else (world_size - 1) / world_size
+    return (2, 2, micro_batches + 1, 3 * micro_batches)[stage] * params * others
+
+
+def deepspeed_zero2_bytes(params, gpus_per_node=1, nodes=1, offload="none", buffer_factor=1.5):
+    """``(cpu, gpu)`` bytes of a node and of a GPU as DeepSpeed's ZeRO-2 estimator counts them (memory.rst).
+
+    It differs from the ZeRO paper by design: 4 + 16/N bytes a parameter where the paper has 2 + 14/N. The 16-bit
+    gradients stay whole, fp32 ones are sharded beside them, and the CPU's part is raised by ``buffer_factor``.
+    ``offload`` is "none" or "optimizer". DeepSpeed prints GiB and writes GB.
+    """
+    _positive(params=params, gpus_per_node=gpus_per_node, nodes=nodes)
+    gpus = gpus_per_node * nodes
+    if offload == "none":
+        return 4 * gpus_per_node * params * buffer_factor, 4 * params + 16 * params / gpus
+    if offload == "optimizer":
+        return max(4 * gpus, 16) * params * buffer_factor, 2 * params
+    raise ValueError(f"offload is {offload!r}; it is none or optimizer")
+
+
+def deepspeed_zero3_bytes(
+    params, largest_layer_params, gpus_per_node=1, nodes=1, offload="none", zero_init=True, buffer_factor=1.5
+):
+    """``(cpu, gpu)`` bytes of a node and of a GPU as DeepSpeed's ZeRO-3 estimator counts them (memory.rst).
+
+    18 bytes a parameter: 2 + 4 + 4 + 8, the gradient in fp32; the paper has 16. A layer being computed takes 4 more
+    for its parameters and gradients in 16 bits. ``offload`` is "none", "optimizer", or "all" for the parameters too.
+    Without ``zero_init`` every process of a node first builds the whole model in fp32 on the CPU.
+    """
+    _positive(params=params, largest_layer_params=largest_layer_params, gpus_per_node=gpus_per_node, nodes=nodes)
+    on_cpu = {"none": 0, "optimizer": 16, "all": 18}
+    if offload not in on_cpu:
+        raise ValueError(f"offload is {offload!r}; it is none, optimizer or all")
+    gpu = 4 * largest_layer_params + (18 - on_cpu[offload]) * params / (gpus_per_node * nodes)
+    offloaded = on_cpu[offload] * params / nodes
+    built = 4 * gpus_per_node * params
+    if zero_init:  # layer by layer
+        built = 4 * gpus_per_node * largest_layer_params if offload == "none" else 0
+    return max(offloaded, built) * buffer_factor, gpu
+
+
+def attention_activation_coefficient(heads, sequence, hidden):
+    """5as/h: what attention's s x s matrices add to the 34 of ``activation_bytes``. GPT-3: 80."""
+    _positive(heads=heads, sequence=sequence, hidden=hidden)
+    return 5 * heads * sequence / hidden
+
+
+def selective_recomputation_saving(heads, sequence, hidden):
+    """The part of a layer's activations that recomputing attention's s x s matrices saves. GPT-3: 0.70."""
+    attention = attention_activation_coefficient(heads, sequence, hidden)
+    return attention / (34 + attention)
+
+
+def layer_activations(
+    tokens,
+    sequence,
+    hidden,
+    heads,
+    bytes_per_element=2,
+    mask_bytes=1,
+    recomputation="none",
+    flash_attention=False,
+    dropout=True,
+):
+    """What the backward pass of one layer needs, as ``(name, bytes, split)`` in the order of the forward pass.
+
+    The layer: LayerNorm, attention, dropout, LayerNorm, MLP of width 4h with GELU, dropout (Korthikanti et al. 2022,
+    section 4). ``split`` says what divides a row: "tensor" or "sequence" parallelism. ``mask_bytes`` is 1 for a GPU's
+    dropout masks; a CPU keeps them in the input's dtype: give ``bytes_per_element``. Each storage counts once,
+    parameters do not; a LayerNorm's mean and deviation, two numbers a token, are left out.
+
+    ``recomputation`` "selective" drops what has s x s elements, "full" all but the layer's input. So does, in one
+    kernel, ``flash_attention`` with the s x s matrices (Dao et al. 2022); it keeps one fp32 number a head and token.
+    """
+    _positive(tokens=tokens, sequence=sequence, hidden=hidden, heads=heads)
+    _positive(bytes_per_element=bytes_per_element, mask_bytes=mask_bytes)
+    size, mask = tokens * hidden * bytes_per_element, tokens * hidden * mask_bytes
+    squares = heads * tokens * sequence
+    attention = {
+        "selective": [],
+        "none": [
+            ("softmax", squares * bytes_per_element, "tensor"),
+            ("mask of attention's dropout", squares * mask_bytes, "tensor"),
+            ("attention's dropout", squares * bytes_per_element, "tensor"),
+        ],
+    }
+    if flash_attention:
+        attention["none"] = [("log-sum-exp", 4 * heads * tokens, "tensor")]
+    inputs = [("input of the first LayerNorm", size, "sequence")]
+    if recomputation == "full":
+        return inputs
+    if recomputation not in attention:
+        raise ValueError(f"recomputation is {recomputation!r}; it is none, selective or full")
+    rows = (
+        inputs
+        + [("input of Q, K, V", size, "sequence"), ("Q, K, V", 3 * size, "tensor")]
+        + attention[recomputation]
+        + [
+            ("input of the projection", size, "tensor"),
+            ("mask of the first dropout", mask, "sequence"),
+            ("input of the second LayerNorm", size, "sequence"),
+            ("input of the MLP", size, "sequence"),
+            ("input of GELU", 4 * size, "tensor"),
+            ("output of GELU", 4 * size, "tensor"),
+            ("mask of the second dropout", mask, "sequence"),
+        ]
+    )
+    return [row for row in rows if dropout or "dropout" not in row[0]]
+
+
+def activation_bytes(tokens, sequence, hidden, heads, layers=1, tensor_parallel=1, sequence_parallel=False, **layer):
+    """Bytes that ``layers`` layers keep on one GPU. ``tokens`` are sb; ``**layer`` goes to ``layer_activations``.
+
+    sbh(34 + 5as/h) a layer, in 16 bits, with 1-byte masks and no FlashAttention; over T GPUs of tensor parallelism
+    sbh(10 + 24/T + 5as/hT), and with sequence parallelism all of it over T. Selective recomputation has no 5as/h; full
+    keeps 2sbh (Korthikanti et al. 2022, table 2).
+    """
+    _positive(layers=layers, tensor_parallel=tensor_parallel)
+    rows = layer_activations(tokens, sequence, hidden, heads, **layer)
+    parts = {"tensor": tensor_parallel, "sequence": tensor_parallel if sequence_parallel else 1}
+    return layers * sum([size / parts[split] for _, size, split in rows])
+
+
+def output_activation_bytes(
+    tokens, hidden, vocab, tensor_parallel=1, sequence_parallel=False, bytes_per_element=2, logit_bytes=4
+):
+    """Bytes kept after the last layer: inputs of the LayerNorm and of the head, and the logits, in fp32 for the loss.
+
+    4sbh(1 + v/h) with 16 bits, which only the model's end pays (Korthikanti et al. 2022, section 4.3).
+    """
+    _positive(tokens=tokens, hidden=hidden, vocab=vocab, tensor_parallel=tensor_parallel)
+    _positive(bytes_per_element=bytes_per_element, logit_bytes=logit_bytes)
+    inputs = 2 * tokens * hidden * bytes_per_element / (tensor_parallel if sequence_parallel else 1)
+    return inputs + tokens * vocab * logit_bytes / tensor_parallel
+
+
+def ddp_bucket_bytes(params, bytes_per_element=4, gradient_as_bucket_view=False):
+    """Bytes of DDP's buckets: a second copy of all gradients, or nothing where the gradients are views of them."""
+    size = tensor_bytes(params, bytes_per_element)
+    return 0 if gradient_as_bucket_view else size
+
+
+def gathered_layer_bytes(largest_layer_params, prefetch=1, bytes_per_element=2):
+    """Bytes of what ZeRO-3 has whole at a time: the layer computed, ``prefetch`` more ahead, and one layer's gradient.
+
+    With no prefetch it is 4 bytes a parameter of the largest layer, DeepSpeed's convention.
+    """
+    if not prefetch >= 0:
+        raise ValueError(f"prefetch is {prefetch}; give the number of layers gathered ahead, 0 or more")
+    return (2 + prefetch) * tensor_bytes(largest_layer_params, bytes_per_element)
+
+
+def _parts_per_param(stage, world_size, each):
+    _check_shards(stage, world_size)
+    parameter, gradient, optimizer = each
+    return (
+        parameter / (world_size if stage >= 3 else 1),
+        gradient / (world_size if stage >= 2 else 1),
+        optimizer / (world_size if stage >= 1 else 1),
+    )
+
+
+def _check_shards(stage, world_size, params=None):
+    if stage not in (0, 1, 2, 3):
+        raise ValueError(f"stage is {stage}; ZeRO has the stages 0 (nothing sharded), 1, 2, 3")
+    if not world_size >= 1:
+        raise ValueError(f"world_size is {world_size}; give at least 1 rank")
+    if params is not None and stage > 0 and world_size > params:
+        raise ValueError(f"world_size is {world_size}; with {params} parameters some ranks would hold no shard")
+
+
+def _positive(**values):
+    for name, value in values.items():
+        if not value > 0:
+            raise ValueError(f"{name} is {value}; give a number above 0")
