@@ -1,0 +1,5 @@
+"""Data-parallel training: every rank has the whole model and a part of the batch; gradients are averaged."""
+
+from ringzero.data_parallel.ddp import DistributedDataParallel, FlatDataParallel, NaiveDataParallel
+
+__all__ = ["DistributedDataParallel", "FlatDataParallel", "NaiveDataParallel"]
