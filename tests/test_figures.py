@@ -214,6 +214,7 @@ def test_figures_import_neither_torch_nor_matplotlib():
 
 
 OPERATION = {"kind": "all_reduce", "peer": None, "bytes": 16, "dtype": "float32", "line": "cell 1 line 2", "group": "0"}
+KINDS = ("rank", "chunk")  # texts beside a lane, texts on a bar
 TRACE = [
     {**OPERATION, "rank": 0, "start": 10.0, "wait": 10.001, "end": 10.004},
     {**OPERATION, "rank": 1, "start": 10.002, "wait": 10.002, "end": 10.004},
@@ -222,18 +223,67 @@ TRACE = [
 ]
 
 
-def test_timeline_draws_every_operation_where_it_was():
-    root = svg_of(timeline(TRACE))
+def bars_of(figure):
+    """``(title, (x, width) of its pale part, of its solid part or None)`` of each operation, lane by lane."""
+    root = svg_of(figure)
+    pale = [r for r in root.iter(f"{SVG}rect") if r.get("class") == "under-way"]
     groups = [g for g in root.iter(f"{SVG}g") if g.get("class") == "operation"]
-    assert len(groups) == 3, "headers are left out"
-    bars = [[(float(r.get("x")), float(r.get("width"))) for r in g.iter(f"{SVG}rect")] for g in groups]
-    (pale, solid), (_, other), _ = bars
-    assert solid[1] == pytest.approx(3 * pale[1], rel=0.01), "1 ms on its way, then 3 ms of waiting"
-    assert solid[0] + solid[1] == pytest.approx(other[0] + other[1], abs=0.2), "both ranks were done together"
+
+    def place(rect):
+        return None if rect is None else (float(rect.get("x")), float(rect.get("width")))
+
     titles = [g.find(f"{SVG}title").text for g in groups]
-    assert titles[0] == "all_reduce, 16 bytes, cell 1 line 2: 4 ms"
-    assert titles[2] == "send to 0, 16 bytes, cell 1 line 2: never waited for"
-    assert [t.text for t in root.iter(f"{SVG}text") if t.get("class") == "rank"] == ["rank 0", "rank 1"]
+    assert titles == [r.find(f"{SVG}title").text for r in pale]
+    solid = [next((r for r in g.iter(f"{SVG}rect") if r.get("class") == "waiting"), None) for g in groups]
+    return list(zip(titles, map(place, pale), map(place, solid), strict=True))
+
+
+def test_timeline_draws_every_operation_where_it_was():
+    figure = timeline(TRACE)
+    assert len(bars_of(figure)) == 3, "headers are left out"
+    (title, pale, solid), (_, _, other), (never, _, nothing) = bars_of(figure)
+    assert solid[1] == pytest.approx(3 * pale[1], rel=0.01), "1 ms on its way, then 3 ms of waiting"
+    assert pale[0] + pale[1] == pytest.approx(solid[0], abs=0.2)
+    assert sum(solid) == pytest.approx(sum(other), abs=0.2), "both ranks were done together"
+    assert title == "all_reduce, 16 bytes, cell 1 line 2: 4 ms"
+    assert never == "send to 0, 16 bytes, cell 1 line 2: never waited for"
+    assert nothing is None
+    texts = {kind: [t.text for t in svg_of(figure).iter(f"{SVG}text") if t.get("class") == kind] for kind in KINDS}
+    assert texts == {"rank": ["rank 0", "rank 1"], "chunk": ["all_reduce"] * 2}
+
+
+def test_timelines_of_one_span_have_one_scale():
+    long = [{**OPERATION, "rank": 0, "start": 5.0, "wait": 5.0, "end": 5.4}]
+    short = [{**OPERATION, "rank": 0, "start": 8.1, "wait": 8.1, "end": 8.2}]
+    (_, _, (_, whole)), (_, _, (later, quarter)) = (
+        *bars_of(timeline(long, begin=5.0, span=0.8)),
+        *bars_of(timeline(short, begin=8.0, span=0.8)),
+    )
+    assert whole == pytest.approx(4 * quarter, rel=0.01)
+    assert later - bars_of(timeline(long, span=0.8))[0][1][0] == pytest.approx(quarter, rel=0.01), "0.1 s after begin"
+
+
+def test_timeline_of_a_part_ends_at_its_edges():
+    trace = [{**OPERATION, "rank": r, "start": 1.0 + r, "wait": 1.5 + r, "end": 2.0 + r} for r in range(4)]
+    figure = timeline(trace, begin=2.25, span=1.0)
+    bars = bars_of(figure)
+    everything = bars_of(timeline([{**OPERATION, "rank": 0, "start": 2.25, "wait": 2.25, "end": 3.25}]))
+    left, width = everything[0][2]
+    assert len(bars) == 2, "rank 1 until 3.0, rank 2 from 3.0; rank 0 had ended and rank 3 not begun"
+    assert bars[0][1][0] == pytest.approx(left)
+    assert sum(bars[1][1]) == pytest.approx(left + width)
+    texts = [t.text for t in svg_of(figure).iter(f"{SVG}text") if t.get("class") == "rank"]
+    assert texts == ["rank 0", "rank 1", "rank 2", "rank 3"], "a rank with nothing in this part keeps its lane"
+    with pytest.raises(ValueError, match=r"no operation of the trace lies in the 1 s from begin=7"):
+        timeline(trace, begin=7, span=1)
+
+
+def test_where_several_are_on_their_way_the_lane_is_no_darker():
+    trace = [{**OPERATION, "rank": 0, "start": 0.1 * i, "wait": 0.5 + 0.1 * i, "end": 0.6 + 0.1 * i} for i in range(3)]
+    root = svg_of(timeline(trace))
+    (faded,) = [g for g in root.iter(f"{SVG}g") if g.get("opacity")]
+    assert [r.get("class") for r in faded] == ["under-way"] * 3
+    assert not [r for r in root.iter(f"{SVG}rect") if r.get("fill-opacity")]
 
 
 @pytest.mark.parametrize("span", [1e-5, 3.3e-4, 0.00999, 0.1, 7.0])

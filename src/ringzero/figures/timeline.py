@@ -20,18 +20,24 @@ COLOURS = {  # messages, sums, copies
 }
 
 
-def timeline(trace, *, caption=None):
+def timeline(trace, *, begin=None, span=None, caption=None):
     """Draw ``Ranks.trace``, records of ``ringzero.launch.trace``; headers, 16 bytes each, are left out.
 
-    Raises ValueError for an empty trace.
+    ``begin`` (as ``time.time`` counts) and ``span``, in seconds, choose the part of the trace to draw, all of it by
+    default. Give two timelines one ``span`` to have them on one scale.
+
+    Raises ValueError when there is nothing to draw.
     """
     operations = [op for op in trace if op["kind"] != "header"]
     if not operations:
         raise ValueError("the trace is empty; call launch(..., trace=True) on something that communicates")
-    begin = min(op["start"] for op in operations)
-    last = max(op["end"] or op["wait"] or op["start"] for op in operations) - begin
-    span = max(last, 1e-6)
     ranks = sorted({op["rank"] for op in operations})
+    begin = min(op["start"] for op in operations) if begin is None else begin
+    span = max(_last(op) for op in operations) - begin if span is None else span
+    span = max(span, 1e-6)
+    operations = [op for op in operations if op["start"] <= begin + span and _last(op) >= begin]
+    if not operations:
+        raise ValueError(f"no operation of the trace lies in the {span:g} s from begin={begin!r}")
     height = TOP + LANE * len(ranks) + 34
     description = f"{len(operations)} operations of {len(ranks)} ranks in {span * 1e3:.3g} ms"
     drawing = [svg_open(LEFT + WIDTH + 20, height, "Timeline", description)]
@@ -40,36 +46,44 @@ def timeline(trace, *, caption=None):
     for lane, rank in enumerate(ranks):
         y = TOP + LANE * lane
         drawing.append(f'<text class="rank" x="2" y="{y + 13}">rank {rank}</text>')
-        for op in operations:
-            if op["rank"] == rank:
-                drawing.append(_bar(op, begin, span, y))
+        bars = [_bar(op, begin, span, y) for op in operations if op["rank"] == rank]
+        # Faded together: where several are on their way at once, the lane is no darker.
+        drawing.append(f'<g opacity="0.35">{"".join(pale for pale, _ in bars)}</g>')
+        drawing += [solid for _, solid in bars]
     drawing.append("</g></svg>")
     return frame("".join(drawing), f"Timeline. {description}", caption)
 
 
-def _bar(op, begin, span, y):
-    def x(time):
-        return LEFT + (time - begin) / span * WIDTH
+def _last(op):
+    return op["end"] or op["wait"] or op["start"]
 
-    colour = COLOURS.get(op["kind"], palette.BLUE)
+
+def _bar(op, begin, span, y):
+    """The pale part of an operation's bar, and the solid part with its label."""
+
+    def x(time):
+        return LEFT + min(max((time - begin) / span, 0.0), 1.0) * WIDTH
+
+    colour, size, line = COLOURS.get(op["kind"], palette.BLUE), op["bytes"], op["line"]
     start, wait = x(op["start"]), x(op["wait"] or op["end"] or begin + span)
     end = x(op["end"]) if op["end"] else wait
     peer = f" {'to' if op['kind'] == 'send' else 'from'} {op['peer']}" if op["kind"] in ("send", "recv") else ""
     took = f"{(op['end'] - op['start']) * 1e3:.3g} ms" if op["end"] else "never waited for"
-    title = f"{op['kind']}{peer}, {op['bytes']} bytes, {op['line']}: {took}"
     label = f"{op['kind']}{peer}"
-    open_end = ' stroke="currentColor" stroke-width="0.5" stroke-dasharray="3"'
-    parts = [
-        f'<g class="operation"><title>{escape(title)}</title>',
-        f'<rect x="{start:.1f}" y="{y}" width="{max(wait - start, 0.5):.1f}" height="{BAR}" fill="{colour}" '
-        f'fill-opacity="0.35"{"" if op["end"] else open_end}/>',
-        f'<rect class="waiting" x="{wait:.1f}" y="{y}" width="{max(end - wait, 0.5):.1f}" height="{BAR}" '
-        f'fill="{colour}" stroke="currentColor" stroke-width="0.5"/>',
-    ]
+    title = f"<title>{escape(f'{label}, {size} bytes, {line}: {took}')}</title>"
+    place = f'y="{y}" height="{BAR}"'
+    under_way = f'x="{start:.1f}" width="{max(wait - start, 0.5):.1f}" {place}'
+    pale = f'<rect class="under-way" {under_way} fill="{colour}">{title}</rect>'
+    if not op["end"]:
+        outline = 'fill="none" stroke="currentColor" stroke-width="0.5" stroke-dasharray="3"'
+        return pale, f'<g class="operation">{title}<rect {under_way} {outline}/></g>'
+    solid = f'<rect class="waiting" x="{wait:.1f}" width="{max(end - wait, 0.5):.1f}" {place} fill="{colour}"'
+    parts = [f'<g class="operation">{title}', f'{solid} stroke="currentColor" stroke-width="0.5"/>']
     if end - wait > 7 * len(label):
         ink = palette.ink(colour)
-        parts.append(f'<text x="{wait + 4:.1f}" y="{y + 13}" font-size="11" fill="{ink}">{escape(label)}</text>')
-    return "".join([*parts, "</g>"])
+        text = f'class="chunk" x="{wait + 4:.1f}" y="{y + 13}" font-size="11" fill="{ink}"'
+        parts.append(f"<text {text}>{escape(label)}</text>")
+    return pale, "".join([*parts, "</g>"])
 
 
 def _axis(span, height):
