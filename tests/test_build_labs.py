@@ -95,14 +95,14 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
 
 
 def test_two_cells_of_one_grade_id(course):
-    path = course / "solutions" / f"{LABS[0]}.py"
+    path = course / "solutions" / "02_ring_allreduce.py"
     path.write_text(path.read_text().replace('"grade_id": "ring_all_gather"', '"grade_id": "ring_all_reduce"'))
     with pytest.raises(ValueError, match="both have the grade_id ring_all_reduce"):
-        build_labs.source_notebook(LABS[0], course)
+        build_labs.source_notebook("02_ring_allreduce", course)
 
 
 def test_unknown_lab():
-    with pytest.raises(FileNotFoundError, match="no lab 77_none.*there is 02_ring_allreduce"):
+    with pytest.raises(FileNotFoundError, match="no lab 77_none.*there is .*02_ring_allreduce"):
         build_labs.source_notebook("77_none")
 
 

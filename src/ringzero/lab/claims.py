@@ -2,7 +2,14 @@
 
 Values are compared exactly: inputs are whole numbers whose sums have one exact result. Traffic is what the ranks' own
 records say (``ringzero.launch.trace``), so a right answer reached by other messages is told from the right one.
+
+Some labs ask for an answer, a dict returned by a function that takes nothing. A check that students can read must not
+tell them the answer, so it holds a ``seal`` of it.
 """
+
+import hashlib
+import json
+from collections import Counter
 
 import torch
 
@@ -11,10 +18,8 @@ def equal(what, got, expected):
     """Why ``got[r]`` is not the tensor ``expected[r]`` on some rank r, or None. ``what`` names it in the sentence."""
     for rank, (mine, right) in enumerate(zip(got, expected, strict=True)):
         where = f"on rank {rank} {what}"
-        if not isinstance(mine, torch.Tensor):
-            return f"{where} is {mine!r}, not a tensor"
-        if tuple(mine.shape) != tuple(right.shape):
-            return f"{where} has shape {tuple(mine.shape)}, expected {tuple(right.shape)}"
+        if (why := _misshapen(where, mine, right)) is not None:
+            return why
         wrong = (mine.to(right.dtype) != right).nonzero().flatten().tolist()
         if wrong:
             i = wrong[0]
@@ -22,6 +27,14 @@ def equal(what, got, expected):
             return (
                 f"{where} is wrong in {_count(wrong, right.numel())}: [{i}] is {got_there:g}, expected {right_there:g}"
             )
+    return None
+
+
+def _misshapen(where, got, expected):
+    if not isinstance(got, torch.Tensor):
+        return f"{where} is {got!r}, not a tensor"
+    if tuple(got.shape) != tuple(expected.shape):
+        return f"{where} has shape {tuple(got.shape)}, expected {tuple(expected.shape)}"
     return None
 
 
@@ -34,6 +47,30 @@ def _count(wrong, numel):
     return f"{len(wrong)} of {numel} elements, from {first} to {last}"
 
 
+def close(what, got, expected, tolerance=1e-4):
+    """Why ``got[r]`` is off from the tensor ``expected[r]`` by more than ``tolerance`` times its largest element."""
+    for rank, (mine, right) in enumerate(zip(got, expected, strict=True)):
+        where = f"on rank {rank} {what}"
+        if (why := _misshapen(where, mine, right)) is not None:
+            return why
+        largest = right.abs().max().item()
+        off = (mine.to(right.dtype) - right).abs().max().item()
+        if not off <= tolerance * largest:
+            return f"{where} is off by up to {off:.3g}; its largest element should be {largest:.3g}"
+    return None
+
+
+def same(what, got):
+    """Why the tensors ``got[r]`` are not alike on all ranks, to the last bit, or None."""
+    for rank, mine in enumerate(got):
+        if (why := _misshapen(f"on rank {rank} {what}", mine, got[0])) is not None:
+            return why
+        if not torch.equal(mine, got[0]):
+            off = (mine - got[0]).abs().max().item()
+            return f"on rank {rank} {what} is not what it is on rank 0: they differ by up to {off:.3g}"
+    return None
+
+
 def number(what, got, expected, tolerance=1e-9):
     """Why the number ``got`` is not ``expected`` within the relative ``tolerance``, or None."""
     if isinstance(got, torch.Tensor) and got.numel() == 1:
@@ -44,6 +81,65 @@ def number(what, got, expected, tolerance=1e-9):
         hint = f" ({got / expected:.3g} times it)" if expected else ""
         return f"{what} is {got:.6g}, expected {expected:.6g}{hint}"
     return None
+
+
+def entry(name, right, hint):
+    """A claim: the returned dict has ``right`` under ``name``. ``hint`` is the reason if not."""
+    return _entry(name, lambda value: value == right, hint)
+
+
+def sealed(name, digest, hint):
+    """A claim as ``entry``, for a value of which only the ``seal`` is known: it is ``digest``."""
+    return _entry(name, lambda value: seal(name, value) == digest, hint)
+
+
+def one_of(name, choices):
+    """A claim: the returned dict has one of ``choices`` under ``name``."""
+    return _entry(name, lambda value: value in choices, f"not one of {', '.join(map(repr, choices))}")
+
+
+def seal(name, value):
+    """Twelve digits that tell whether an answer is right, and not what it is: part of a SHA-256."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return hashlib.sha256(json.dumps([name, value]).encode()).hexdigest()[:12]
+
+
+def _entry(name, fits, hint):
+    def claim(run):
+        answer = run.returned[0]
+        if not isinstance(answer, dict) or name not in answer:
+            return f"returned {answer!r}, which has no entry {name!r}"
+        return None if fits(answer[name]) else f"{name!r} is {answer[name]!r}: {hint}"
+
+    return claim
+
+
+def operations_are(expected):
+    """A claim: each rank makes the operations ``expected(run)``, ``(kind, bytes)`` each, in any order, and no more.
+
+    A single rank may leave them out: nobody is there to talk to.
+    """
+
+    def claim(run):
+        if run.world_size == 1:
+            return None
+        right = Counter(expected(run))
+        for rank, operations in enumerate(run.operations):
+            made = Counter((op["kind"], op["bytes"]) for op in operations)
+            for kind, size in sorted(made | right):
+                if made[kind, size] != right[kind, size]:
+                    on = f" on {size} bytes" if size else ""
+                    times = f"{made[kind, size]} time{'s' * (made[kind, size] != 1)}"
+                    return f"rank {rank} called {kind}{on} {times}, expected {right[kind, size]}"
+        return None
+
+    return claim
+
+
+def all_of(*claims):
+    """A claim: all of these; the reason is the first one's that does not hold."""
+    return lambda run: next((why for claim in claims if (why := claim(run)) is not None), None)
 
 
 def left_everything_else_alone(run):
@@ -182,3 +278,141 @@ def traffic_is(schedule):
         return None
 
     return claim
+
+
+def numbers(names, got, expected, tolerance=1e-9):
+    """Why ``got`` is not a pair (or more) of the numbers ``expected``, named one by one by ``names``; or None."""
+    if not isinstance(got, (tuple, list)) or len(got) != len(names):
+        return f"returned {got!r}, not ({', '.join(names)})"
+    return next((why for each in zip(names, got, expected, strict=True) if (why := number(*each, tolerance))), None)
+
+
+def in_all(messages, share):
+    """A claim: the ranks together send at most ``messages(N)`` messages and ``share(N)`` times the buffer."""
+
+    def claim(run):
+        sent, most = len(run.sends()), messages(run.world_size)
+        if sent > most:
+            return f"the ranks sent {sent} message{'s' * (sent != 1)} in all, where {most} would do"
+        size, most = run.numel * run.element_size, share(run.world_size)
+        if sum(run.bytes_sent()) > most * size:
+            return (
+                f"the ranks sent {sum(run.bytes_sent()) / size:.3g} times the buffer in all, where {most:.3g} would do"
+            )
+        return None
+
+    return claim
+
+
+def no_rank_sends_more_than(share):
+    """A claim: each rank sends at most ``share(N)`` times the buffer, and N elements more if N does not divide it."""
+
+    def claim(run):
+        size = run.numel * run.element_size
+        slack = run.world_size * run.element_size if run.numel % run.world_size else 0
+        for rank, sent in enumerate(run.bytes_sent()):
+            if sent > share(run.world_size) * size + slack:
+                return (
+                    f"rank {rank} sent {sent} bytes of a buffer of {size}: {sent / size:.3g} times the buffer, "
+                    f"where {share(run.world_size):.3g} would do"
+                )
+        return None
+
+    return claim
+
+
+def no_rank_has_more_messages_than(most):
+    """A claim: no rank sends more than ``most(N)`` messages, and none receives more."""
+
+    def claim(run):
+        for kind, did in (("send", "sent"), ("recv", "received")):
+            for rank, ops in enumerate(run.operations):
+                count = sum(op["kind"] == kind for op in ops)
+                if count > most(run.world_size):
+                    return f"rank {rank} {did} {count} messages, where {most(run.world_size)} would do"
+        return None
+
+    return claim
+
+
+def no_message_larger_than(size):
+    """A claim: no message has more than ``size`` bytes."""
+
+    def claim(run):
+        large = ((rank, op) for rank, op in run.sends() if op["bytes"] > size)
+        return next((f"rank {r} sent {op['bytes']} bytes to rank {op['peer']}" for r, op in large), None)
+
+    return claim
+
+
+def rounds_at_most(most):
+    """A claim: the messages fit in ``most(N)`` rounds, in each of which a rank sends one message and receives one."""
+
+    def claim(run):
+        found, enough = rounds(run), most(run.world_size)
+        return f"it takes {found} rounds, where {enough} would do" if found > enough else None
+
+    return claim
+
+
+def rounds(run):
+    """How many rounds the messages take if a rank sends one and receives one in each, in the order in which it did.
+
+    What a rank sends after it has received something is in a later round than that.
+    """
+    messages = _messages(run)
+    number = [1] * len(messages)
+    for _ in messages:  # a chain of messages is no longer than that
+        before = list(number)
+        for i, (src, send, dst, recv) in enumerate(messages):
+            for j, (other_src, other_send, other_dst, other_recv) in enumerate(messages):
+                earlier = (
+                    (other_src == src and other_send["sequence"] < send["sequence"])
+                    or (other_dst == dst and _when(other_recv) < _when(recv))
+                    or (other_dst == src and _arrived(other_recv, send))
+                )
+                if earlier:
+                    number[i] = max(number[i], number[j] + 1)
+        if number == before:
+            break
+    return max(number, default=0)
+
+
+def everyone_heard_from_everyone(run):
+    """Every rank got a message from every other before it returned, or one that was sent after such a message came."""
+    messages = _messages(run)
+    heard = [{src} for src, *_ in messages]  # of whose coming each message tells
+    changed = True
+    while changed:
+        changed = False
+        for i, (src, send, _, _) in enumerate(messages):
+            for j, (_, _, dst, recv) in enumerate(messages):
+                if dst == src and not heard[j] <= heard[i] and _arrived(recv, send):
+                    heard[i], changed = heard[i] | heard[j], True
+    for rank in range(run.world_size):
+        of = {rank}.union(*(heard[i] for i, (_, _, dst, _) in enumerate(messages) if dst == rank))
+        missing = sorted(set(range(run.world_size)) - of)
+        if missing:
+            return f"rank {rank} returned without having heard from rank {missing[0]}, directly or through others"
+    return None
+
+
+def _messages(run):
+    """``(src, send, dst, recv)`` of every message: the k-th send from one rank to another meets its k-th receive."""
+    arrivals = {}
+    for dst, ops in enumerate(run.operations):
+        for op in ops:
+            if op["kind"] == "recv":
+                arrivals.setdefault((op["peer"], dst), []).append(op)
+    return [(src, op, op["peer"], arrivals[src, op["peer"]].pop(0)) for src, op in run.sends()]
+
+
+def _when(recv):
+    return (recv["end"] or 0.0, recv["sequence"])
+
+
+def _arrived(recv, send):
+    """Whether a rank's receive was complete when it started its send."""
+    if recv["end"] is None:  # on a GPU one handle stands for a whole batch
+        return recv["sequence"] < send["sequence"] and (recv["batch"] is None or recv["batch"] != send["batch"])
+    return recv["end"] <= send["start"]

@@ -16,10 +16,10 @@ import torch
 import ringzero
 from ringzero.collectives import chunk_bounds
 from ringzero.lab import budget
-from ringzero.launch import RankError, RankTimeout, plain, sources
+from ringzero.lab.play import is_harness, play
+from ringzero.launch import RankError, RankTimeout, plain
 
 HUNG_SHARE = 0.85  # of a call's time: a case that had less of it gets another call
-GUARD = 8  # elements on either side of a tensor that the function must not touch
 LARGEST = {  # inputs are whole numbers up to this, so that every order of summation gives the same exact sum
     torch.float32: 2**20,
     torch.float64: 2**49,
@@ -46,7 +46,7 @@ class Case:
         words = [_short(value) for value in self.args]
         words += [f"{name}={_short(value)}" for name, value in self.options.items()]
         if self.numel is None:
-            return f"({', '.join(words)})"
+            return f"{_count(self.ranks, 'rank')}, " * (self.ranks > 1) + f"({', '.join(words)})"
         kind = str(self.dtype).removeprefix("torch.")
         return ", ".join([_count(self.ranks, "rank"), _count(self.numel, f"{kind} number"), *words])
 
@@ -165,13 +165,15 @@ def _launch(name, function, code, runs, device):
                 if not is_clean(run):  # a message left over would be received in the next case
                     return runs[index + 1 :]
                 continue
-            if isinstance(error, RankTimeout) and not any(report and "error" in report for report in reports):
+            if error is None and index and not any(reports):
+                return runs[index:]  # the ranks left before this case
+            if isinstance(error, RankTimeout):  # an error left now is an echo of how the call was ended
                 had = min(seconds, time.time() - start)
-                if index and had < HUNG_SHARE * seconds:
+                if index and had < HUNG_SHARE * seconds and not error.deadlocked:
                     return runs[index:]
                 run.problem = f"no end after {had:.0f} s: " + _where(error, reports)
                 what = f"{name} hung with {run.case}"
-                budget.hung(name, function, code, seconds, what)
+                budget.hung(name, function, code, had, what)
                 return _fail(runs[index + 1 :], f"not run: {what}")
             run.problem = _what_failed(error, reports)
             if _same_everywhere(reports) == "NotImplementedError":
@@ -229,9 +231,9 @@ def unwaited(run):
     for rank, ops in enumerate(run.operations):
         for op in ops:
             if op["end"] is None:
-                direction = "to" if op["kind"] == "send" else "from"
+                direction = {"send": f" to rank {op['peer']}", "recv": f" from rank {op['peer']}"}.get(op["kind"], "")
                 return (
-                    f"rank {rank} started a {op['kind']} {direction} rank {op['peer']} and never called wait() on it: "
+                    f"rank {rank} never called wait() on its {op['kind']}{direction}: "
                     "the data may not be there yet, or may be overwritten on its way"
                 )
     return None
@@ -284,7 +286,7 @@ def _where(error, reports):
     """Where each rank was when the time was up, from the RankTimeout."""
     places = []
     for rank, report in enumerate(reports):
-        if report is not None:
+        if report is not None and "error" not in report:
             places.append(f"rank {rank} had returned")
             continue
         block = re.search(rf"^rank {rank} was at((?:\n  File .*)*)", str(error), re.MULTILINE)
@@ -297,11 +299,7 @@ def _where(error, reports):
 
 
 def _without_harness(text):
-    return "\n".join(line for line in text.splitlines() if not _is_harness(line))
-
-
-def _is_harness(text):
-    return "/ringzero/lab/" in text.replace("\\", "/")
+    return "\n".join(line for line in text.splitlines() if not is_harness(line))
 
 
 def _one_line(error, longest=300):
@@ -320,110 +318,3 @@ def _short(value):
 
 def _count(number, of_what):
     return f"{number} {of_what}{'' if number == 1 else 's'}"
-
-
-# On the ranks.
-
-
-def play(code, cases, directory):
-    """Play every case on this rank and leave a report of each as the file ``<case>-<rank>``."""
-    import cloudpickle
-
-    rank = torch.distributed.get_rank()
-    batches, kept, heads = _note_batches(), [], _note_heads() if cases[0].watched else []
-    function = cloudpickle.loads(code)
-    for index, case in enumerate(cases):
-        path = Path(directory)
-        try:
-            report = _play(function, case, rank, batches, kept, heads)
-            if report["device"] == "cpu" and any(op["end"] is None for op in report["operations"]):
-                (path / "stop").touch()  # what was not waited for could disturb the next case
-            _leave(report, path, index, rank)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
-            _leave(_error_report(error), path, index, rank)
-            raise
-        while not all((path / f"{index}-{r}").exists() for r in range(case.ranks)):
-            time.sleep(0.0005)  # without a message of our own: the traffic is the student's
-        if (path / "stop").exists():
-            return
-
-
-def _play(function, case, rank, batches, kept, heads):
-    from ringzero.launch import trace
-
-    args, tensor, buffer = list(case.args), None, None
-    if case.numel is not None:
-        buffer = torch.zeros(case.numel + 2 * GUARD, dtype=case.dtype)
-        tensor = buffer[GUARD : GUARD + case.numel]
-        tensor.copy_(case.input(rank))
-        args.insert(0, tensor)
-        kept.append(buffer)  # a message nobody waited for may still land in it
-    before = len(trace.recorded())
-    heads.clear()
-    value = function(*args, **case.options)
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        torch.cuda.synchronize()
-    operations = trace.recorded()[before:]
-    for op in operations:
-        op["batch"] = next((i for i, (first, last) in enumerate(batches) if first <= op["sequence"] < last), None)
-    for op, head in zip([op for op in operations if op["kind"] == "send"], heads, strict=False):
-        op["head"] = head
-    return {
-        "returned": value,
-        "after": tensor,
-        "guards_kept": buffer is None or not bool(buffer[:GUARD].any() or buffer[-GUARD:].any()),
-        "operations": operations,
-        "time": time.time(),
-        "device": "cpu" if tensor is None else tensor.device.type,
-    }
-
-
-def _leave(report, directory, index, rank):
-    unfinished = directory / f"{index}-{rank}.unfinished"
-    plain.dump(report, unfinished)
-    unfinished.rename(directory / f"{index}-{rank}")
-
-
-def _note_batches():
-    """From now on, note which operations are started together: pairs (first, last + 1) of sequence numbers."""
-    import torch.distributed.distributed_c10d as c10d
-
-    from ringzero.launch import trace
-
-    batches, original = [], c10d.batch_isend_irecv
-
-    def batch_isend_irecv(p2p_op_list):
-        before = len(trace.recorded())
-        try:
-            return original(p2p_op_list)
-        finally:
-            batches.append((before, len(trace.recorded())))
-
-    c10d.batch_isend_irecv = torch.distributed.batch_isend_irecv = batch_isend_irecv
-    return batches
-
-
-def _note_heads():
-    """From now on, note the first element of every message sent (None if it is empty)."""
-    from ringzero.launch import trace
-
-    heads, original = [], trace.TracedProcessGroup.send
-
-    def send(self, tensors, *args, **options):
-        heads.append(tensors[0].flatten()[0].item() if tensors[0].numel() else None)
-        return original(self, tensors, *args, **options)
-
-    trace.TracedProcessGroup.send = send
-    return heads
-
-
-def _error_report(error):
-    import traceback
-
-    frames = [
-        [sources.label(frame.filename), frame.lineno, frame.name, frame.line or ""]
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not sources.is_plumbing(frame.filename) and not _is_harness(frame.filename)
-    ]
-    own = [frame for frame in frames if "site-packages" not in frame[0] and "/lib/python" not in frame[0]] or frames
-    return {"error": type(error).__name__, "message": str(error), "frames": own, "time": time.time()}

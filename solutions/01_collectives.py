@@ -1,0 +1,845 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # The collectives, from send and receive
+#
+# A training job on a thousand GPUs says `all_reduce` and is done. Below that word there are only two others: *send* and
+# *receive*. In this lab you write all nine collectives with them. You begin with the plans that come to mind first,
+# count what they send, and see which rank pays. Then you write plans in which nobody stands in the middle, and a tree
+# that needs log₂ N rounds where the first plan needs N − 1.
+#
+# Your functions run on real ranks, processes that talk through `torch.distributed` (gloo on a CPU, NCCL with a GPU
+# for each rank). A check shows a table: what was claimed, whether it holds, why not, and the points. It counts
+# messages and bytes as well as looking at the result, and it tries sizes and numbers of ranks that you do not see
+# here.
+#
+# About 90 minutes. Wherever you see **Guess first**, do: write the number down before you run the cell.
+
+# %% tags=["parameters"]
+WORLD_SIZE = 4
+DEVICE = "auto"
+
+# %%
+from ringzero.lab import check_parameters, draw, launch, written
+
+check_parameters()
+
+import time
+from itertools import pairwise
+
+import torch
+import torch.distributed as dist
+
+from ringzero import collectives
+from ringzero.collectives import chunk_bounds
+from ringzero.figures import before_after, spacetime
+
+# %% [markdown]
+# ## What you build with
+#
+# `launch(f, ...)` calls `f` on every rank. `dist.send(x, dst)` hands `x` over to rank `dst`, `dist.recv(x, src)` waits
+# for what rank `src` sends and puts it into `x`, which must have its size and type.
+#
+# **Guess first.** What does the last rank return?
+
+
+# %%
+def countdown():
+    rank, n = dist.get_rank(), dist.get_world_size()
+    x = torch.tensor([100.0])
+    if rank > 0:
+        dist.recv(x, src=rank - 1)
+    x -= 1
+    if rank < n - 1:
+        dist.send(x, dst=rank + 1)
+    return x.item()
+
+
+launch(countdown, world_size=WORLD_SIZE, device=DEVICE)
+
+# %% [markdown]
+# Where every rank sends *and* receives, order matters. If all call `send` first, each waits for a receive that nobody
+# has started. gloo often forgives that, because small messages fit in a buffer; NCCL does not. `exchange` hands both to
+# the library at once and waits for both. Before the wait `arriving` holds nothing, and `leaving` must not change.
+
+
+# %% nbgrader={"grade_id": "exchange", "locked": true}
+def exchange(leaving, dst, arriving, src):
+    """Send ``leaving`` to rank ``dst`` and at the same time receive ``arriving`` from rank ``src``."""
+    together = [dist.P2POp(dist.isend, leaving, dst), dist.P2POp(dist.irecv, arriving, src)]
+    for work in dist.batch_isend_irecv(together):
+        work.wait()
+
+
+# %% [markdown]
+# In half of the collectives a buffer is shared out: it is cut into N chunks, as equal as whole elements allow, and
+# chunk r is rank r's. `chunks_of` gives them as views, so what you write into a chunk is written into the buffer. If
+# there are more ranks than elements, some chunks are empty; messages may be empty too.
+
+
+# %% nbgrader={"grade_id": "chunks_of", "locked": true}
+def chunks_of(tensor):
+    """The N chunks of a 1-D tensor, as views."""
+    bounds = chunk_bounds(tensor.numel(), dist.get_world_size()).tolist()
+    return [tensor[start:stop] for start, stop in pairwise(bounds)]
+
+
+# %% [markdown]
+# `show` runs one of your collectives on a small buffer, one number a chunk, and puts what each rank had beside what it
+# has. Rank r's chunk c is the number 10r + c, so that you can see where everything came from.
+
+
+# %%
+def show(name, *args):
+    function = globals().get(name)
+
+    def work():
+        rank, n = dist.get_rank(), dist.get_world_size()
+        tensor = torch.arange(n) + 10 * rank
+        before = tensor.tolist()
+        returned = function(tensor, *args)
+        return before, tensor.tolist(), returned.tolist() if isinstance(returned, torch.Tensor) else None
+
+    if not written(name):
+        return None
+    before, after, returned = zip(*launch(work, world_size=WORLD_SIZE, device=DEVICE).returns, strict=True)
+    given_back = any(value is not None for value in returned)
+    caption = f"{name}{args}: each rank's tensor before, and {'what it returned' if given_back else 'after'}."
+    return before_after(before, returned if given_back else after, caption.replace(",)", ")"))
+
+
+# %% [markdown]
+# ## 1. Broadcast
+#
+# The root's tensor is to reach everyone. The first plan: the root sends it to each of the others.
+#
+# Write `broadcast`. It changes `tensor` (1-D, as everywhere in this lab) in place. `root` may be any rank, and there
+# may be a single rank.
+
+
+# %% nbgrader={"grade_id": "broadcast", "solution": true}
+def broadcast(tensor, root):
+    """Make every rank's tensor equal to the root's."""
+    ### BEGIN SOLUTION
+    rank, n = dist.get_rank(), dist.get_world_size()
+    if rank == root:
+        for other in range(n):
+            if other != root:
+                dist.send(tensor, dst=other)
+    else:
+        dist.recv(tensor, src=root)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_broadcast", "grade": true, "points": 2}
+from ringzero.lab import Check, claims
+
+check = Check("broadcast", points=2, world_size=WORLD_SIZE, device=DEVICE)
+first = check.run(numel=1_000, root=0)
+last = check.run(numel=1_003, root=WORLD_SIZE - 1)
+
+
+def everyone_has_the_roots(run):
+    return claims.equal("the tensor", run.after, [run.inputs[run.case.options["root"]]] * run.world_size)
+
+
+each_gets_it_once = claims.in_all(lambda n: n - 1, lambda n: n - 1)
+
+check.that("every rank ends with the root's tensor", first, everyone_has_the_roots)
+check.that("also from the last rank", last, everyone_has_the_roots)
+check.that("N−1 messages in all: each of the others gets the tensor once", [first, last], each_gets_it_once)
+check.that("the order of sends and receives cannot deadlock", [first, last], claims.cannot_deadlock)
+### BEGIN HIDDEN TESTS
+several = [check.run(numel=101, root=n // 2, ranks=n) for n in (1, 2, 3, 4)]
+exact = [check.run(numel=99, root=0, dtype=dtype) for dtype in (torch.float64, torch.int64, torch.bfloat16)]
+check.that("1 to 4 ranks, and a root in the middle", several, everyone_has_the_roots, weight=2)
+check.that("other kinds of numbers", exact, everyone_has_the_roots)
+check.that("N−1 messages for every N", several, each_gets_it_once)
+check.that("nothing outside the tensor is written", [last, *several, *exact], claims.left_everything_else_alone)
+### END HIDDEN TESTS
+check.score()
+
+# %%
+show("broadcast", 0)
+
+# %% [markdown]
+# ## 2. Reduce
+#
+# The way back: the root is to have the sum over all ranks, element by element. The first plan: all send to the root,
+# and the root adds. It needs room of its own to receive into; what arrives in `tensor` wipes out what is there.
+#
+# **Guess first.** The others only send. Is there anything they could get wrong?
+#
+# Write `reduce`. On the root `tensor` becomes the sum. On the other ranks it must be unchanged: whoever calls it may
+# still need it. (gloo's own reduce does change it. That is allowed, and has cost people days.)
+
+
+# %% nbgrader={"grade_id": "reduce", "solution": true}
+def reduce(tensor, root):
+    """Replace the root's tensor by the sum over ranks, and leave the others' alone."""
+    ### BEGIN SOLUTION
+    rank, n = dist.get_rank(), dist.get_world_size()
+    if rank != root:
+        dist.send(tensor, dst=root)
+        return
+    landing = torch.empty_like(tensor)
+    for other in range(n):
+        if other != root:
+            dist.recv(landing, src=other)
+            tensor += landing
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_reduce", "grade": true, "points": 3}
+from ringzero.lab import Check, claims
+
+check = Check("reduce", points=3, world_size=WORLD_SIZE, device=DEVICE)
+first = check.run(numel=1_000, root=0)
+last = check.run(numel=1_003, root=WORLD_SIZE - 1)
+
+
+def the_root_has_the_sum(run):
+    root = run.case.options["root"]
+    why = claims.equal("the root's tensor", [run.after[root]], [run.total()])
+    return why and why.replace("on rank 0", f"on rank {root}")
+
+
+def the_others_are_unchanged(run):
+    expected = list(run.inputs)
+    expected[run.case.options["root"]] = run.after[run.case.options["root"]]
+    return claims.equal("the tensor", run.after, expected)
+
+
+only_the_root_changes = claims.all_of(the_root_has_the_sum, the_others_are_unchanged)
+each_gives_it_once = claims.in_all(lambda n: n - 1, lambda n: n - 1)
+
+check.that("the root ends with the sum", [first, last], the_root_has_the_sum, weight=2)
+check.that("and the other ranks' tensors are as they were", [first, last], only_the_root_changes)
+check.that("N−1 messages in all: each of the others sends once", [first, last], each_gives_it_once)
+check.that("the order of sends and receives cannot deadlock", [first, last], claims.cannot_deadlock)
+### BEGIN HIDDEN TESTS
+several = [check.run(numel=101, root=n // 2, ranks=n) for n in (1, 2, 3, 4)]
+exact = [check.run(numel=99, root=0, dtype=dtype) for dtype in (torch.float64, torch.int64)]
+check.that("1 to 4 ranks, and a root in the middle", several, the_root_has_the_sum, weight=2)
+check.that("other kinds of numbers, without loss", exact, the_root_has_the_sum)
+check.that("only the root's tensor changes, for every N and kind", [*several, *exact], only_the_root_changes)
+check.that("nothing outside the tensor is written", [last, *several, *exact], claims.left_everything_else_alone)
+### END HIDDEN TESTS
+check.score()
+
+# %%
+show("reduce", 0)
+
+# %% [markdown]
+# ## 3. Gather
+#
+# Now the buffer is shared out. Rank r has the right chunk r, and the root is to have them all, each in its place.
+#
+# **Guess first.** Of a buffer of S bytes on N ranks, how many bytes arrive at the root?
+#
+# Write `gather`. Only the root's tensor changes.
+
+
+# %% nbgrader={"grade_id": "gather", "solution": true}
+def gather(tensor, root):
+    """Fill the root's tensor with rank r's chunk r, for all r, and leave the others' alone."""
+    ### BEGIN SOLUTION
+    rank, chunks = dist.get_rank(), chunks_of(tensor)
+    if rank != root:
+        dist.send(chunks[rank], dst=root)
+        return
+    for other, chunk in enumerate(chunks):
+        if other != root:
+            dist.recv(chunk, src=other)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_gather", "grade": true, "points": 2}
+from ringzero import collectives
+from ringzero.lab import Check, claims
+
+check = Check("gather", points=2, world_size=WORLD_SIZE, device=DEVICE)
+even = check.run(numel=100 * WORLD_SIZE, root=0)
+uneven = check.run(numel=100 * WORLD_SIZE + 3, root=WORLD_SIZE - 1)
+
+
+def the_root_has_every_chunk(run):
+    root = run.case.options["root"]
+    whole = torch.cat([run.part(run.inputs[rank], rank) for rank in range(run.world_size)])
+    why = claims.equal("the root's tensor", [run.after[root]], [whole])
+    return why and why.replace("on rank 0", f"on rank {root}")
+
+
+def the_others_are_unchanged(run):
+    expected = list(run.inputs)
+    expected[run.case.options["root"]] = run.after[run.case.options["root"]]
+    return claims.equal("the tensor", run.after, expected)
+
+
+def each_chunk_crosses_one_link(run):
+    return claims.traffic_is(collectives.flat_gather(run.world_size, run.case.options["root"]))(run)
+
+
+only_the_root_changes = claims.all_of(the_root_has_every_chunk, the_others_are_unchanged)
+
+check.that("the root ends with rank r's chunk r", even, the_root_has_every_chunk)
+check.that("also when the chunks are not equal, and on another root", uneven, the_root_has_every_chunk)
+check.that("and the other ranks' tensors are as they were", [even, uneven], only_the_root_changes)
+check.that("each rank sends its chunk to the root, and nothing else is sent", even, each_chunk_crosses_one_link)
+check.that("the order of sends and receives cannot deadlock", [even, uneven], claims.cannot_deadlock)
+### BEGIN HIDDEN TESTS
+several = [check.run(numel=101, root=n // 2, ranks=n) for n in (1, 2, 3, 4)]
+few = [check.run(numel=size, root=0) for size in (1, WORLD_SIZE + 1)]
+doubles = check.run(numel=99, root=0, dtype=torch.float64)
+check.that("1 to 4 ranks, and a root in the middle", several, only_the_root_changes, weight=2)
+check.that("fewer elements than ranks, other kinds of numbers", [*few, doubles], only_the_root_changes)
+check.that("no more bytes for any N", several, each_chunk_crosses_one_link)
+check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
+### END HIDDEN TESTS
+check.score()
+
+# %%
+show("gather", 0)
+
+# %% [markdown]
+# ## 4. Scatter
+#
+# And back: the root's chunk r is to reach rank r.
+#
+# Write `scatter`. Return rank r's chunk, a view of its own `tensor`. Nothing else in any tensor changes.
+
+
+# %% nbgrader={"grade_id": "scatter", "solution": true}
+def scatter(tensor, root):
+    """Return chunk ``rank`` of the root's tensor, a view of this rank's own ``tensor``."""
+    ### BEGIN SOLUTION
+    rank, chunks = dist.get_rank(), chunks_of(tensor)
+    if rank != root:
+        dist.recv(chunks[rank], src=root)
+        return chunks[rank]
+    for other, chunk in enumerate(chunks):
+        if other != root:
+            dist.send(chunk, dst=other)
+    return chunks[rank]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_scatter", "grade": true, "points": 2}
+from ringzero import collectives
+from ringzero.lab import Check, claims
+
+check = Check("scatter", points=2, world_size=WORLD_SIZE, device=DEVICE)
+even = check.run(numel=100 * WORLD_SIZE, root=0)
+uneven = check.run(numel=100 * WORLD_SIZE + 3, root=WORLD_SIZE - 1)
+
+
+def each_returns_its_chunk(run):
+    roots = run.inputs[run.case.options["root"]]
+    return claims.equal("the chunk", run.returned, [run.part(roots, rank) for rank in range(run.world_size)])
+
+
+def only_its_chunk_changes(run):
+    expected = [x.clone() for x in run.inputs]
+    for rank, x in enumerate(expected):
+        run.part(x, rank).copy_(run.part(run.inputs[run.case.options["root"]], rank))
+    return claims.equal("the tensor", run.after, expected)
+
+
+def each_chunk_crosses_one_link(run):
+    return claims.traffic_is(collectives.flat_scatter(run.world_size, run.case.options["root"]))(run)
+
+
+returned_and_in_place = claims.all_of(each_returns_its_chunk, only_its_chunk_changes)
+
+check.that("rank r returns chunk r of the root's tensor", even, each_returns_its_chunk)
+check.that("also when the chunks are not equal, and from another root", uneven, each_returns_its_chunk)
+check.that("it is in its place in rank r's tensor, and nothing else changed", [even, uneven], returned_and_in_place)
+check.that("the root sends each rank its chunk, and nothing else is sent", even, each_chunk_crosses_one_link)
+check.that("the order of sends and receives cannot deadlock", [even, uneven], claims.cannot_deadlock)
+### BEGIN HIDDEN TESTS
+several = [check.run(numel=101, root=n // 2, ranks=n) for n in (1, 2, 3, 4)]
+few = [check.run(numel=size, root=0) for size in (1, WORLD_SIZE + 1)]
+doubles = check.run(numel=99, root=0, dtype=torch.float64)
+check.that("1 to 4 ranks, and a root in the middle", several, returned_and_in_place, weight=2)
+check.that("fewer elements than ranks, other kinds of numbers", [*few, doubles], returned_and_in_place)
+check.that("no more bytes for any N", several, each_chunk_crosses_one_link)
+check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
+### END HIDDEN TESTS
+check.score()
+
+# %%
+show("scatter", 0)
+
+# %% [markdown]
+# ## 5. All-gather, with nobody in the middle
+#
+# Every rank is to have every chunk. You could say `gather` and then `broadcast`; you have both.
+#
+# **Guess first.** With 8 ranks, how many times the buffer does rank 0 send then? And what is the least that a rank must
+# send, if it is the only one that has its chunk?
+#
+# Nobody has to stand in the middle. Count rounds k = 1, 2, …, N−1: in round k, rank r sends its chunk to rank r + k and
+# receives one from rank r − k (modulo N). In each round all links work at the same time, and none carries more than
+# another.
+#
+# Write `all_gather`, in place, such that no rank sends more than (N−1)/N of the buffer.
+
+
+# %% nbgrader={"grade_id": "all_gather", "solution": true}
+def all_gather(tensor):
+    """Fill ``tensor`` on every rank with rank r's chunk r, for all r."""
+    ### BEGIN SOLUTION
+    rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)
+    for k in range(1, n):
+        dst, src = (rank + k) % n, (rank - k) % n
+        exchange(chunks[rank], dst, chunks[src], src)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_all_gather", "grade": true, "points": 3}
+from ringzero.lab import Check, claims
+
+check = Check("all_gather", points=3, world_size=WORLD_SIZE, device=DEVICE)
+even = check.run(numel=100 * WORLD_SIZE)
+uneven = check.run(numel=100 * WORLD_SIZE + 3)
+
+
+def everyone_has_every_chunk(run):
+    whole = torch.cat([run.part(run.inputs[rank], rank) for rank in range(run.world_size)])
+    return claims.equal("the tensor", run.after, [whole] * run.world_size)
+
+
+nobody_in_the_middle = claims.no_rank_sends_more_than(lambda n: (n - 1) / n)
+
+check.that("chunk r on every rank is the one rank r had", even, everyone_has_every_chunk, weight=2)
+check.that("also when the ranks do not divide the size", uneven, everyone_has_every_chunk, weight=2)
+check.that("no rank sends more than (N−1)/N of the buffer", [even, uneven], nobody_in_the_middle, weight=2)
+check.that("the order of sends and receives cannot deadlock", even, claims.cannot_deadlock)
+### BEGIN HIDDEN TESTS
+several = [check.run(numel=101, ranks=n) for n in (1, 2, 3, 4)]
+few = [check.run(numel=size) for size in (1, WORLD_SIZE + 1)]
+doubles = check.run(numel=99, dtype=torch.float64)
+check.that("1 to 4 ranks", several, everyone_has_every_chunk, weight=2)
+check.that("fewer elements than ranks, other kinds of numbers", [*few, doubles], everyone_has_every_chunk)
+check.that("as few bytes for every N", several, nobody_in_the_middle)
+check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
+### END HIDDEN TESTS
+check.score()
+
+# %%
+show("all_gather")
+
+# %% [markdown]
+# ## 6. Reduce-scatter
+#
+# Rank r is to have chunk r of the *sum*. The same rounds do it: in round k send rank r + k the chunk that is *its*, and
+# receive a chunk of yours from rank r − k.
+#
+# **Guess first.** What goes wrong if you receive straight into your chunk?
+#
+# Write `reduce_scatter`. Return rank r's chunk, a view of `tensor`; the rest of `tensor` may hold anything. No rank
+# sends more than (N−1)/N of the buffer.
+
+
+# %% nbgrader={"grade_id": "reduce_scatter", "solution": true}
+def reduce_scatter(tensor):
+    """Return chunk ``rank`` of the sum over ranks, a view of ``tensor``. The rest of ``tensor`` is scratch."""
+    ### BEGIN SOLUTION
+    rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)
+    landing = torch.empty_like(chunks[rank])
+    for k in range(1, n):
+        dst, src = (rank + k) % n, (rank - k) % n
+        exchange(chunks[dst], dst, landing, src)
+        chunks[rank] += landing
+    return chunks[rank]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_reduce_scatter", "grade": true, "points": 3}
+from ringzero.lab import Check, claims
+
+check = Check("reduce_scatter", points=3, world_size=WORLD_SIZE, device=DEVICE)
+even = check.run(numel=100 * WORLD_SIZE)
+uneven = check.run(numel=100 * WORLD_SIZE + 3)
+
+
+def returns_its_chunk_of_the_sum(run):
+    total = run.total()  # exact, computed here and not on the ranks
+    return claims.equal("the chunk", run.returned, [run.part(total, rank) for rank in range(run.world_size)])
+
+
+def it_is_a_view(run):
+    return claims.equal(
+        "the tensor's own chunk",
+        [run.part(x, rank) for rank, x in enumerate(run.after)],
+        [run.part(run.total(), rank) for rank in range(run.world_size)],
+    )
+
+
+nobody_in_the_middle = claims.no_rank_sends_more_than(lambda n: (n - 1) / n)
+
+check.that("rank r returns chunk r of the sum", even, returns_its_chunk_of_the_sum, weight=2)
+check.that("also when the ranks do not divide the size", uneven, returns_its_chunk_of_the_sum, weight=2)
+check.that("it is part of the tensor, not a copy", [even, uneven], it_is_a_view)
+check.that("no rank sends more than (N−1)/N of the buffer", [even, uneven], nobody_in_the_middle, weight=2)
+check.that("the order of sends and receives cannot deadlock", even, claims.cannot_deadlock)
+### BEGIN HIDDEN TESTS
+several = [check.run(numel=101, ranks=n) for n in (1, 2, 3, 4)]
+few = [check.run(numel=size) for size in (1, WORLD_SIZE + 1)]
+exact = [check.run(numel=99, dtype=dtype) for dtype in (torch.float64, torch.int64)]
+check.that("1 to 4 ranks", several, returns_its_chunk_of_the_sum, weight=2)
+check.that("fewer elements than ranks", few, returns_its_chunk_of_the_sum)
+check.that("other kinds of numbers, without loss", exact, returns_its_chunk_of_the_sum)
+check.that("as few bytes for every N", several, nobody_in_the_middle)
+check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
+### END HIDDEN TESTS
+check.score()
+
+# %%
+show("reduce_scatter")
+
+# %% [markdown]
+# ## 7. All-to-all
+#
+# The most general of them: every rank has a chunk for every rank. Write the chunks as a matrix, a row for each sender;
+# all-to-all transposes it. Mixture-of-experts layers do this twice: tokens to their experts, and back.
+#
+# Write `all_to_all`. Return a new tensor with what has arrived for rank r, in the order of the senders (its own chunk
+# among them), and leave `tensor` as it is. No rank sends more than (N−1)/N of the buffer. Where N does not divide the
+# size, all that arrives at rank r is of the size of *its* chunk.
+
+
+# %% nbgrader={"grade_id": "all_to_all", "solution": true}
+def all_to_all(tensor):
+    """Return everyone's chunk ``rank`` in one new tensor, rank 0's first."""
+    ### BEGIN SOLUTION
+    rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)
+    arrived = [torch.empty_like(chunks[rank]) for _ in range(n)]
+    arrived[rank].copy_(chunks[rank])
+    for k in range(1, n):
+        dst, src = (rank + k) % n, (rank - k) % n
+        exchange(chunks[dst], dst, arrived[src], src)
+    return torch.cat(arrived)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_all_to_all", "grade": true, "points": 3}
+from ringzero.lab import Check, claims
+
+check = Check("all_to_all", points=3, world_size=WORLD_SIZE, device=DEVICE)
+even = check.run(numel=100 * WORLD_SIZE)
+uneven = check.run(numel=100 * WORLD_SIZE + 3)
+
+
+def returns_everyones_chunk(run):
+    expected = [torch.cat([run.part(x, rank) for x in run.inputs]) for rank in range(run.world_size)]
+    return claims.equal("what is returned", run.returned, expected)
+
+
+def and_changes_nothing(run):
+    return returns_everyones_chunk(run) or claims.equal("the tensor", run.after, run.inputs)
+
+
+nobody_in_the_middle = claims.no_rank_sends_more_than(lambda n: (n - 1) / n)
+
+check.that("rank r returns everyone's chunk r, by sender", even, returns_everyones_chunk, weight=2)
+check.that("also when the ranks do not divide the size", uneven, returns_everyones_chunk, weight=2)
+check.that("and the tensor is as it was", [even, uneven], and_changes_nothing)
+check.that("no rank sends more than (N−1)/N of the buffer", [even, uneven], nobody_in_the_middle, weight=2)
+check.that("the order of sends and receives cannot deadlock", even, claims.cannot_deadlock)
+### BEGIN HIDDEN TESTS
+several = [check.run(numel=101, ranks=n) for n in (1, 2, 3, 4)]
+few = [check.run(numel=size) for size in (1, WORLD_SIZE + 1)]
+exact = [check.run(numel=99, dtype=dtype) for dtype in (torch.float64, torch.int64)]
+check.that("1 to 4 ranks", several, and_changes_nothing, weight=2)
+check.that("fewer elements than ranks, other kinds of numbers", [*few, *exact], and_changes_nothing)
+check.that("as few bytes for every N", several, nobody_in_the_middle)
+check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
+### END HIDDEN TESTS
+check.score()
+
+# %%
+show("all_to_all")
+
+# %% [markdown]
+# ## 8. All-reduce
+#
+# Everyone is to have the whole sum. There are two ways to put it together from what you have: `reduce` and
+# `broadcast`, or `reduce_scatter` and `all_gather`.
+#
+# **Guess first.** For 64 MiB on 4 ranks: how many MiB does the busiest rank send and receive in the one, how many in
+# the other?
+#
+# Write `all_reduce`, in place, such that no rank sends more than 2(N−1)/N of the buffer. No all-reduce sends less.
+
+
+# %% nbgrader={"grade_id": "all_reduce", "solution": true}
+def all_reduce(tensor):
+    """Replace ``tensor`` on every rank by the sum over ranks."""
+    ### BEGIN SOLUTION
+    reduce_scatter(tensor)
+    all_gather(tensor)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_all_reduce", "grade": true, "points": 2}
+from ringzero.lab import Check, claims
+
+check = Check("all_reduce", points=2, world_size=WORLD_SIZE, device=DEVICE)
+even = check.run(numel=100 * WORLD_SIZE)
+uneven = check.run(numel=100 * WORLD_SIZE + 3)
+
+
+def everyone_has_the_sum(run):
+    return claims.equal("the tensor", run.after, [run.total()] * run.world_size)
+
+
+the_least_there_is = claims.no_rank_sends_more_than(lambda n: 2 * (n - 1) / n)
+
+check.that("every rank ends with the sum", [even, uneven], everyone_has_the_sum, weight=2)
+check.that("no rank sends more than 2(N−1)/N of the buffer", [even, uneven], the_least_there_is, weight=2)
+check.that("the order of sends and receives cannot deadlock", even, claims.cannot_deadlock)
+### BEGIN HIDDEN TESTS
+several = [check.run(numel=101, ranks=n) for n in (1, 2, 3, 4)]
+few = [check.run(numel=size) for size in (1, WORLD_SIZE + 1)]
+exact = [check.run(numel=99, dtype=dtype) for dtype in (torch.float64, torch.int64)]
+check.that("1 to 4 ranks", several, everyone_has_the_sum, weight=2)
+check.that("fewer elements than ranks, other kinds of numbers", [*few, *exact], everyone_has_the_sum)
+check.that("as few bytes for every N", several, the_least_there_is)
+check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
+### END HIDDEN TESTS
+check.score()
+
+# %%
+show("all_reduce")
+
+# %% [markdown]
+# Count it rather than trust it: both ways on your ranks, a buffer of 64 KiB, and what each rank sent and received.
+
+
+# %%
+def reduce_and_broadcast(tensor):
+    reduce(tensor, 0)
+    broadcast(tensor, 0)
+
+
+def count(function, numel=2**14):
+    def work():
+        function(torch.ones(numel))
+
+    by_rank = launch(work, world_size=WORLD_SIZE, device=DEVICE, trace=True).trace
+    for rank in range(WORLD_SIZE):
+        ops = [op for op in by_rank if op["rank"] == rank]
+        sent, received = (sum(op["bytes"] for op in ops if op["kind"] == kind) for kind in ("send", "recv"))
+        print(f"  rank {rank}: {sent / 1024:6.1f} KiB out, {received / 1024:6.1f} KiB in")
+
+
+if written("reduce", "broadcast"):
+    print("reduce and broadcast")
+    count(reduce_and_broadcast)
+if written("reduce_scatter", "all_gather", "all_reduce"):
+    print("all_reduce")
+    count(all_reduce)
+
+# %% [markdown]
+# The two move the same number of bytes in all. In the first, N−1 times the buffer goes into rank 0 and N−1 times out of
+# it, while the links of the others are idle most of the time. A time is set by the busiest link.
+
+# %% [markdown]
+# ## 9. A tree
+#
+# Look at your broadcast: this is what it did, drawn from the messages it sent. Time runs to the right.
+
+# %%
+draw("broadcast", numel=64, root=0, world_size=WORLD_SIZE)
+
+# %% [markdown]
+# N−1 rounds, and in each of them one rank sends and the others watch, though after the first round there are *two*
+# ranks that have the data. Let both send, then all four, then all eight: a *binomial tree*.
+#
+# **Guess first.** How many rounds for 1,024 ranks? For 1,000?
+#
+# Count ranks from the root: place p is rank root + p (modulo N). In the last round the ranks at even places send to
+# place p + 1; in the one before those at multiples of 4 send to p + 2; before that those at multiples of 8 to p + 4.
+# This is the library's, for 8 ranks:
+
+# %%
+spacetime(collectives.binomial_broadcast(8), caption="Binomial broadcast on 8 ranks: three rounds.")
+
+# %% [markdown]
+# Write `tree_broadcast`: N−1 messages in all, ⌈log₂ N⌉ rounds, any N, any root.
+
+
+# %% nbgrader={"grade_id": "tree_broadcast", "solution": true}
+def tree_broadcast(tensor, root):
+    """Make every rank's tensor equal to the root's, in ceil(log2 N) rounds."""
+    ### BEGIN SOLUTION
+    rank, n = dist.get_rank(), dist.get_world_size()
+    place = (rank - root) % n
+    for reach in reversed([2**k for k in range((n - 1).bit_length())]):
+        if place % (2 * reach) == 0 and place + reach < n:
+            dist.send(tensor, dst=(rank + reach) % n)
+        elif place % (2 * reach) == reach:
+            dist.recv(tensor, src=(rank - reach) % n)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_tree_broadcast", "grade": true, "points": 4}
+from ringzero.lab import Check, claims
+
+check = Check("tree_broadcast", points=4, world_size=WORLD_SIZE, device=DEVICE)
+first = check.run(numel=1_000, root=0)
+last = check.run(numel=1_003, root=WORLD_SIZE - 1)
+
+
+def everyone_has_the_roots(run):
+    return claims.equal("the tensor", run.after, [run.inputs[run.case.options["root"]]] * run.world_size)
+
+
+def depth(n):
+    return (n - 1).bit_length()  # log2 of n, rounded up
+
+
+each_gets_it_once = claims.in_all(lambda n: n - 1, lambda n: n - 1)
+shallow = claims.all_of(
+    everyone_has_the_roots, claims.no_rank_has_more_messages_than(depth), claims.rounds_at_most(depth)
+)
+
+check.that("every rank ends with the root's tensor", [first, last], everyone_has_the_roots, weight=2)
+check.that("N−1 messages in all: each of the others gets the tensor once", [first, last], each_gets_it_once)
+check.that("⌈log₂ N⌉ rounds, and no rank sends more often", [first, last], shallow, weight=2)
+check.that("the order of sends and receives cannot deadlock", [first, last], claims.cannot_deadlock)
+### BEGIN HIDDEN TESTS
+roots = [check.run(numel=101, root=root, ranks=n) for n in (1, 2, 3, 4) for root in range(n)]
+exact = [check.run(numel=99, root=0, dtype=dtype) for dtype in (torch.float64, torch.int64)]
+check.that("1 to 4 ranks, from each of them", roots, everyone_has_the_roots, weight=2)
+check.that("⌈log₂ N⌉ rounds for each", roots, shallow, weight=2)
+check.that("other kinds of numbers", exact, everyone_has_the_roots)
+check.that("and N−1 messages", roots, each_gets_it_once)
+check.that("nothing outside the tensor is written", [last, *roots, *exact], claims.left_everything_else_alone)
+### END HIDDEN TESTS
+check.score()
+
+# %%
+draw("tree_broadcast", numel=64, root=0, world_size=WORLD_SIZE)
+
+# %% [markdown]
+# ## 10. Barrier
+#
+# The last one moves no data. A rank that calls `barrier` may leave it only when every rank has called it. A message
+# from each to each would do; so would a token to rank 0 and back. In both some rank receives N−1 messages.
+#
+# **Guess first.** In one round every rank can hear from one other. What is the least number of rounds after which each
+# can have heard of all, if a message tells of all that its sender has heard of?
+#
+# Write `barrier`: no rank sends more than ⌈log₂ N⌉ messages or receives more, and none has more than 8 bytes. (A tree
+# up and a tree down will do. There is a way with half the rounds.) On a GPU `wait` returns when a message is queued and
+# not when it has come: there, end with `torch.cuda.synchronize()`.
+
+
+# %% nbgrader={"grade_id": "barrier", "solution": true}
+def barrier():
+    """Return when every rank has called it."""
+    ### BEGIN SOLUTION
+    rank, n = dist.get_rank(), dist.get_world_size()
+    token, landing = torch.zeros(1), torch.empty(1)
+    for k in range((n - 1).bit_length()):
+        exchange(token, (rank + 2**k) % n, landing, (rank - 2**k) % n)
+    if token.is_cuda:
+        torch.cuda.synchronize()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_barrier", "grade": true, "points": 4}
+import time
+
+from ringzero.lab import Check, claims
+
+
+def barrier_with_one_late(late, seconds):
+    """When this rank entered the barrier and when it left; rank ``late`` comes so many seconds after the others."""
+    if dist.get_rank() == late:
+        time.sleep(seconds)
+    entered = time.time()
+    barrier()
+    return entered, time.time()
+
+
+check = Check(barrier_with_one_late, points=4, world_size=WORLD_SIZE, device=DEVICE)
+check.name = "barrier"  # what the table is about
+first_late = check.run(0, 0.2, ranks=WORLD_SIZE)
+last_late = check.run(WORLD_SIZE - 1, 0.2, ranks=WORLD_SIZE)
+
+
+def nobody_leaves_early(run):
+    if run.world_size > 1 and not run.sends():
+        return "no rank sent anything"
+    entered, left = zip(*run.returned, strict=True)
+    last, first = entered.index(max(entered)), left.index(min(left))
+    if min(left) >= max(entered):
+        return None
+    return f"rank {first} left {max(entered) - min(left):.3f} s before rank {last} entered"
+
+
+def depth(n):
+    return (n - 1).bit_length()  # log2 of n, rounded up
+
+
+everyone_knows = claims.all_of(nobody_leaves_early, claims.everyone_heard_from_everyone)
+cannot_deadlock = claims.all_of(everyone_knows, claims.cannot_deadlock)
+few_messages = claims.all_of(everyone_knows, claims.no_rank_has_more_messages_than(depth))
+nothing_but_tokens = claims.all_of(everyone_knows, claims.no_message_larger_than(8))
+
+check.that("no rank leaves before the last has entered", [first_late, last_late], nobody_leaves_early, weight=2)
+check.that("no matter how fast: every rank has heard of every other", [first_late, last_late], everyone_knows, weight=2)
+check.that("no rank sends more than ⌈log₂ N⌉ messages, or receives more", first_late, few_messages)
+check.that("no message is larger than 8 bytes", first_late, nothing_but_tokens)
+check.that("the order of sends and receives cannot deadlock", first_late, cannot_deadlock)
+### BEGIN HIDDEN TESTS
+several = [check.run(n // 2, 0.1, ranks=n) for n in (1, 2, 3, 4)]
+together = check.run(-1, 0.0, ranks=WORLD_SIZE)
+as_cheap = claims.all_of(few_messages, nothing_but_tokens)
+check.that("1 to 4 ranks", several, everyone_knows, weight=2)
+check.that("nobody late", together, everyone_knows)
+check.that("as few messages, and as small, for every N", [*several, together], as_cheap)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## All nine
+#
+# What the plans of this lab cost on N ranks, with a buffer of S bytes: rounds one after another, and bytes through the
+# busiest rank's link, one way.
+#
+# | collective | flat: rounds | flat: bytes | better: rounds | better: bytes |
+# |---|---|---|---|---|
+# | broadcast, reduce | N−1 | (N−1)·S | ⌈log₂ N⌉ | ⌈log₂ N⌉·S |
+# | gather, scatter | N−1 | S(N−1)/N | ⌈log₂ N⌉ | S(N−1)/N |
+# | all-gather, reduce-scatter | 2(N−1) | (N−1)·S | N−1 | S(N−1)/N |
+# | all-to-all | 2(N−1) | S(N−1)²/N | N−1 | S(N−1)/N |
+# | all-reduce | 2(N−1) | (N−1)·S | 2(N−1) | 2S(N−1)/N |
+# | barrier | 2(N−1) | 0 | ⌈log₂ N⌉ | 0 |
+#
+# The root of a gather must receive all but its own chunk, so there nothing is to be saved but rounds.
+
+# %% [markdown]
+# ## 11. In your own words
+#
+# Three to six sentences, with numbers. To sum a buffer of S bytes over 8 ranks you now have three ways: `reduce` and
+# `broadcast`; a tree up and `tree_broadcast` down; `reduce_scatter` and `all_gather`. For each, how many rounds does it
+# take, and how many bytes leave the busiest rank? Which would you take for 1 GB, and which for 4 bytes, and why?
+
+# %% [markdown] nbgrader={"grade_id": "which_way_to_sum", "solution": true, "grade": true, "points": 3}
+# ### BEGIN SOLUTION
+# A full answer says (one point each): reduce and broadcast take 14 rounds, and 7 S enter and leave rank 0, the trees
+# take 6 rounds and up to 3 S enter and leave rank 0, reduce-scatter and all-gather take 14 rounds and 1.75 S leave each
+# rank; for 1 GB bytes decide, so the last, which also is the least there is (the trees have 3 S in, then 3 S out, one
+# after the other); for 4 bytes only the rounds count, so the trees with 6 (or better: an exchange with 3 rounds, as in
+# the barrier), and the chunks of the last would be empty or smaller than a number.
+# ### END SOLUTION

@@ -1,0 +1,5 @@
+"""Returns at once."""
+# caught by: test_barrier
+# %% barrier
+def barrier():
+    pass

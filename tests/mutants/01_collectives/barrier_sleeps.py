@@ -1,0 +1,5 @@
+"""Waits half a second, in the hope that everyone has come by then."""
+# caught by: test_barrier
+# %% barrier
+def barrier():
+    time.sleep(0.5)

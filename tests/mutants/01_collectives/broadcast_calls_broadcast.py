@@ -1,0 +1,5 @@
+"""Calls the broadcast that was to be written."""
+# caught by: test_broadcast
+# %% broadcast
+def broadcast(tensor, root):
+    dist.broadcast(tensor, src=root)

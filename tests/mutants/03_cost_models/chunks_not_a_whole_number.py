@@ -1,0 +1,5 @@
+"""The root itself."""
+# caught by: test_best_chunks
+# %% best_chunks
+def best_chunks(n, size, alpha, beta):
+    return max(1.0, sqrt((n - 2) * size * beta / alpha))

@@ -1,0 +1,5 @@
+"""Half of it."""
+# caught by: test_ring_cost
+# %% ring_cost
+def ring_cost(n):
+    return n - 1, (n - 1) / n

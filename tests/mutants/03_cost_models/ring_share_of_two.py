@@ -1,0 +1,5 @@
+"""2S however many ranks there are: right in the limit only."""
+# caught by: test_ring_cost
+# %% ring_cost
+def ring_cost(n):
+    return 2 * (n - 1), 2.0

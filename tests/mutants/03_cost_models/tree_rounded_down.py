@@ -1,0 +1,6 @@
+"""The logarithm rounded down: right for powers of two only."""
+# caught by: test_tree_cost
+# %% tree_cost
+def tree_cost(n):
+    depth = n.bit_length() - 1
+    return 2 * depth, 2.0 * depth

@@ -1,0 +1,5 @@
+"""The broken program, handed in under the new name: only rank 0 enters the last all-reduce."""
+# caught by: test_report
+# %% report
+def report(losses):
+    return broken_report(losses)

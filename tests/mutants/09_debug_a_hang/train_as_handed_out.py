@@ -1,0 +1,5 @@
+"""The broken program, handed in under the new name: the sum of the gradients."""
+# caught by: test_train
+# %% train
+def train(seed, samples, lr, steps):
+    return broken_train(seed, samples, lr, steps)

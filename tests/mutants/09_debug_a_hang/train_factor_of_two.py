@@ -1,0 +1,5 @@
+"""The factor is guessed."""
+# caught by: test_train
+# %% why_training_diverges
+def why_training_diverges():
+    return {"cause": "sum for mean", "worse": 11, "times": 2}
