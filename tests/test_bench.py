@@ -1,43 +1,111 @@
 """The benchmark runs, checks its own results and prints nccl-tests' columns. Its times are reported, never asserted."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
 
 from ringzero.bench import collectives
+from ringzero.bench.collectives import IN_PLACE, OUT_OF_PLACE, Line, Timing
 from ringzero.cli import main
+from ringzero.collectives.auto import chosen
+from ringzero.collectives import ALGORITHMS
+from ringzero.costs import alpha_beta
+
+ROW = {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"}
 
 
-def test_bench_collectives_writes_rows(tmp_path):
+@pytest.fixture(autouse=True)
+def few_iterations(monkeypatch):
+    def measure(*arguments):
+        from ringzero.bench import timing
+
+        timing.WARM_UP, timing.ITERATIONS = 1, 2
+        return timing.measure(*arguments)
+
+    monkeypatch.setattr(collectives, "measure", measure)
+
+
+def test_all_collectives_in_rows_and_columns(tmp_path):
     file = tmp_path / "rows.json"
-    options = ["--world-sizes", "2,3", "--sizes", "4K,60000", "--json", str(file)]
+    options = ["--world-sizes", "3", "--sizes", "4K,12000,60000", "--json", str(file)]
     done = CliRunner().invoke(main, ["bench", "collectives", *options])
     assert done.exit_code == 0, done.output
     for column in ("size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "Avg bus bandwidth"):
         assert column in done.output
     rows = json.loads(file.read_text())
-    assert len(rows) == 2 * 2 * 3
-    for row in rows:
-        assert set(row) == {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"}
-        assert row["ratio"] == pytest.approx(row["ours"] / row["peer"])
-    assert {row["peer_name"] for row in rows} == {"gloo", "gloo, calmed too", "reduce + broadcast"}
+    assert all(set(row) == ROW for row in rows)
+    for collective in ALGORITHMS:
+        assert f"# {collective}, 3 ranks" in done.output
+        mine = [row for row in rows if re.match(f"{collective}[ ,]", row["name"])]
+        beside = [row for row in mine if row["peer"] is not None]
+        assert {row["peer_name"] for row in beside} == {"gloo", "gloo, calmed too"}
+        assert len(beside) == (2 if collective == "barrier" else 3 * 2)
+        for row in beside:
+            better = row["peer"] / row["ours"] if row["unit"] == "us" else row["ours"] / row["peer"]
+            assert row["ratio"] == pytest.approx(better)
+    errors = [row for row in rows if row["metric"] == "prediction error"]
+    assert len(errors) == len(ALGORITHMS) - 1 + 1  # the size in the middle of each but barrier; the median
+    assert errors[-1]["name"] == "median of all"
 
 
-def test_wrong_sums_are_counted(monkeypatch):
-    """The #wrong column is a measurement: an all-reduce that forgets a rank shows in it."""
-    table, _ = collectives.rows((2,), (4096,))
-    assert [row["wrong"] for row in table] == [0, 0, 0, 0]
+def test_several_algorithms_and_the_collectives_that_have_them():
+    found = collectives.lines(("all_gather", "barrier"), (3,), (4096,), ("bruck", "recursive_doubling", "flat"))
+    ours = {(line.collective, line.algorithm) for line in found if line.algorithm}
+    assert ours == {("all_gather", "bruck"), ("all_gather", "flat"), ("barrier", "flat")}  # 3 is no power of two
+    assert all(timing.wrong == 0 for line in found for timing in line.forms.values())
 
-    def measure_broken(size):
+
+def test_every_collective_is_checked(monkeypatch):
+    """The #wrong column is a measurement: results that lack what a rank brought show in it, in place and out of it."""
+
+    def measure_broken(*arguments):
         import ringzero
+        from ringzero.bench import timing
 
-        ringzero.all_reduce = lambda tensor, **options: tensor.mul_(2)
-        return collectives.measure(size)
+        timing.WARM_UP, timing.ITERATIONS = 1, 1
+        for name in ringzero._COLLECTIVES:
+            setattr(ringzero, name, lambda tensor, *others, **options: tensor)
+        return timing.measure(*arguments)
 
-    monkeypatch.setattr(collectives, "_measure", measure_broken)
-    table, _ = collectives.rows((2,), (4096,))
-    assert {row["implementation"] for row in table if row["wrong"] > 900} == {"ring", "naive"}
+    monkeypatch.setattr(collectives, "measure", measure_broken)
+    found = collectives.lines(tuple(ALGORITHMS.keys() - {"barrier"}), (2,), (4096,))
+    for line in found:
+        for form, timing in line.forms.items():
+            assert (timing.wrong > 400) == (line.algorithm is not None), (line.collective, form)
+
+
+def line(size, seconds, collective="all_reduce", algorithm="ring", world_size=4):
+    forms = {OUT_OF_PLACE: Timing(2 * seconds, 0), IN_PLACE: Timing(seconds, 0)}
+    return Line(collective, world_size, size, "auto", algorithm, forms)
+
+
+def test_times_that_follow_the_model_are_predicted():
+    """Also where the algorithm or its pieces change with the size: alpha and beta are the machine's."""
+    _, pieces = chosen("all_reduce", "double_binary_tree", 4, 2**20)
+    coefficients = {
+        2**14: ("recursive_doubling", alpha_beta.recursive_doubling_all_reduce_coefficients(4)),
+        2**18: ("rabenseifner", alpha_beta.rabenseifner_all_reduce_coefficients(4)),
+        2**20: ("double_binary_tree", alpha_beta.double_binary_tree_all_reduce_coefficients(4, **pieces)),
+        2**24: ("ring", alpha_beta.ring_all_reduce_coefficients(4)),
+        2**26: ("torus_2d", alpha_beta.torus_2d_all_reduce_coefficients(2, 2)),
+    }
+    series = [
+        line(size, alpha_beta.seconds(cost, size, 20e-6, 1e-9), algorithm=name)
+        for size, (name, cost) in coefficients.items()
+    ]
+    predicted = collectives._predicted(series)
+    assert [each.fitted for each in predicted] == [True, False, True, False, True]
+    assert max(each.error for each in predicted) < 1e-9
+    off = collectives._predicted([*series[:3], line(2**24, 2 * series[3].timing.seconds), series[4]])
+    assert off[3].error == pytest.approx(0.5)
+
+
+def test_busbw_as_nccl_tests_has_it():
+    """33554432 B all-reduced in 2943.25 us: the line of nccl-tests' README, two ranks, both 11.40 GB/s."""
+    algbw, busbw = line(33554432, 2943.25e-6, world_size=2).bandwidths(Timing(2943.25e-6, 0))
+    assert (round(algbw / 1e9, 2), round(busbw / 1e9, 2)) == (11.40, 11.40)
 
 
 @pytest.mark.parametrize(
@@ -47,12 +115,13 @@ def test_wrong_sums_are_counted(monkeypatch):
         (["--sizes", "6"], "a size is a multiple of 4 bytes"),
         (["--world-sizes", "two"], "'two' is not a list of world sizes such as 2,4"),
         (["--world-sizes", "0"], "a world size is at least 1"),
+        (["--collectives", "all_sum"], "'all_sum' is none of all_reduce, reduce_scatter"),
+        (["--algorithms", "tree"], "'tree' is none of auto, "),
         (["--device", "cuda", "--world-sizes", "99"], "needs a GPU for each of 99 ranks and this machine has"),
+        (["--backend", "gloo", "--device", "cuda"], "--backend gloo takes no tensors on cuda; cuda has nccl"),
     ],
 )
 def test_bad_options_are_named(options, message):
-    import re
-
     done = CliRunner().invoke(main, ["bench", "collectives", *options])
     assert done.exit_code != 0
     assert re.search(message, done.output), done.output

@@ -1,116 +1,205 @@
 """Collectives on real ranks against torch.distributed.
 
-Sums of whole numbers are compared bit for bit; sums of random floats within a tolerance, because the ring adds in
-another order than gloo. Copies (all-gather, broadcast) and max are always bitwise equal, and so are all results of
-an all-reduce: each chunk is reduced on one rank and copied.
+Copies and sums of whole numbers are compared bit for bit; sums of random floats within a tolerance, since every
+algorithm adds in another order. After an all-reduce all ranks must hold the same bits, whatever the algorithm.
 """
+
+import functools
+import random
+import zlib
 
 import pytest
 import torch
 import torch.distributed as dist
 
 from ringzero import RankError, launch
+from ringzero.collectives import ALGORITHMS
 
-SIZES = (0, 1, 7, 1000, 1_000_003)
+SIZES = (0, 1, 7, 1000, 100_003)
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.complex64)
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 4e-2, torch.int64: 0, torch.complex64: 1e-5}
+OPS = {"sum": "SUM", "avg": "SUM", "max": "MAX", "product": "PRODUCT"}  # gloo has no AVG
+CASES = [(collective, name) for collective, named in ALGORITHMS.items() for name in named]
 
 
 def defined(op, dtype):
     if op == "avg":
         return dtype.is_floating_point or dtype.is_complex
-    return op != "max" or not dtype.is_complex
+    return op == "sum" or not dtype.is_complex
 
 
-def random(numel, dtype, rank):
+def numbers(numel, dtype, rank):
     generator = torch.Generator().manual_seed(1000 + rank)  # by rank: a rank's missing contribution shows
-    if dtype.is_floating_point or dtype.is_complex:
-        return torch.randn(numel, generator=generator, dtype=torch.complex64 if dtype.is_complex else torch.float32).to(
-            dtype
-        )
-    return torch.randint(-1000, 1000, (numel,), generator=generator, dtype=dtype)
+    if not dtype.is_floating_point and not dtype.is_complex:
+        return torch.randint(-1000, 1000, (numel,), generator=generator, dtype=dtype)
+    kind = torch.complex64 if dtype.is_complex else torch.float32
+    return torch.randn(numel, generator=generator, dtype=kind).to(dtype)
 
 
-def torch_all_reduce(tensor, op):
-    """The oracle. gloo has no AVG: its sum, divided."""
-    result = tensor.clone()
-    dist.all_reduce(result, dist.ReduceOp.MAX if op == "max" else dist.ReduceOp.SUM)
-    return result / dist.get_world_size() if op == "avg" else result
+class Oracle:
+    """What a collective must give on this rank, by torch.distributed's all_gather, all_reduce and broadcast."""
+
+    def __init__(self, numel, dtype):
+        from ringzero.collectives import chunk_bounds
+
+        self.rank, n = dist.get_rank(), dist.get_world_size()
+        self.source = numbers(numel, dtype, self.rank)
+        bounds = chunk_bounds(numel, n).tolist()
+        self.mine = slice(*bounds[self.rank : self.rank + 2])
+        everyone = [torch.empty_like(self.source) for _ in range(n)]
+        if numel:
+            dist.all_gather(everyone, self.source)
+        self.gathered = torch.cat([part[bounds[rank] : bounds[rank + 1]] for rank, part in enumerate(everyone)])
+        self.exchanged = torch.cat([part[self.mine] for part in everyone])
+        self.reduced, self.broadcast = functools.cache(self.reduced), functools.cache(self.broadcast)
+
+    def reduced(self, op):
+        result = self.source.clone()
+        dist.all_reduce(result, getattr(dist.ReduceOp, OPS[op]))
+        return result / dist.get_world_size() if op == "avg" else result
+
+    def broadcast(self, root):
+        result = self.source.clone()
+        dist.broadcast(result, root)
+        return result
+
+    def call(self, collective, op, root, **options):
+        """``(result, what it must be)`` of our own on a copy of the source, both None where nothing is promised."""
+        import ringzero
+
+        buffer = self.source.clone()
+
+        def at_root(result, expected):
+            return (result, expected) if self.rank == root else (None, None)
+
+        calls = {
+            "all_reduce": lambda: (ringzero.all_reduce(buffer, op, **options), self.reduced(op)),
+            "reduce_scatter": lambda: (ringzero.reduce_scatter(buffer, op, **options), self.reduced(op)[self.mine]),
+            "all_gather": lambda: (ringzero.all_gather(self.blank(self.mine), **options), self.gathered),
+            "broadcast": lambda: (ringzero.broadcast(buffer, root, **options), self.broadcast(root)),
+            "reduce": lambda: at_root(ringzero.reduce(buffer, root, op, **options), self.reduced(op)),
+            "gather": lambda: at_root(ringzero.gather(self.blank(self.mine), root, **options), self.gathered),
+            "scatter": lambda: (ringzero.scatter(buffer, root, **options), self.broadcast(root)[self.mine]),
+            "all_to_all": lambda: (
+                ringzero.all_to_all(torch.zeros_like(self.exchanged), buffer, **options),
+                self.exchanged,
+            ),
+            "barrier": lambda: (ringzero.barrier(**options), None),
+        }
+        return calls[collective]()
+
+    def blank(self, brought):
+        """Zeros, but for the chunk that this rank brings."""
+        buffer = torch.zeros_like(self.source)
+        buffer[brought] = self.source[brought]
+        return buffer
 
 
 def close(ours, theirs):
-    tolerance = TOLERANCE[ours.dtype]
-    return torch.allclose(ours, theirs, rtol=tolerance, atol=tolerance * dist.get_world_size())
+    tolerance = TOLERANCE[ours.dtype] * dist.get_world_size()
+    return ours.shape == theirs.shape and torch.allclose(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
-def compare(algorithm):
-    """Every size, dtype and op of all_reduce, reduce_scatter, all_gather, reduce and broadcast; the failures."""
-    import ringzero
-    from ringzero.collectives import chunk_bounds
+def settings(collective, name, n, dice):
+    """A root, an op and options for a call: at random, the same on all ranks."""
+    from ringzero.collectives import options, shapes
 
-    rank, world_size = dist.get_rank(), dist.get_world_size()
-    wrong = []
-    for numel in SIZES:
-        mine = slice(*chunk_bounds(numel, world_size)[rank : rank + 2].tolist())
-        for dtype in DTYPES:
-            source = random(numel, dtype, rank)
+    takes = options(collective, name)
+    chosen = {"chunks": dice.choice([1, 2, 5, None]), "servers": dice.randint(1, n)}
+    chosen["shape"] = dice.choice([None, *shapes(n, 3 if name == "torus_3d" else 2)])
+    return {option: chosen[option] for option in takes if option != "root"}
 
-            def check(condition, *what, numel=numel, dtype=dtype):
-                if not condition:
-                    wrong.append((rank, numel, str(dtype), *what))
 
-            for op in ("sum", "avg", "max"):
-                if not defined(op, dtype):
+def compare():
+    """Every algorithm on every size, each time on two of the types; ``(what is wrong, digests of all-reduces)``."""
+    from ringzero.collectives import world_sizes
+
+    n, dice, wrong, digests = dist.get_world_size(), random.Random(7), [], []
+    for size, numel in enumerate(SIZES):
+        for kind, dtype in enumerate(DTYPES):
+            oracle = Oracle(numel, dtype)
+            for collective, name in CASES[(size + kind) % 5 :: 5] + CASES[(size + kind + 2) % 5 :: 5]:
+                options = settings(collective, name, n, dice)
+                op, root = dice.choice([op for op in OPS if defined(op, dtype)]), dice.randrange(n)
+                if n not in world_sizes(collective, name, n):
                     continue
-                expected = torch_all_reduce(source, op)
-                result = source.clone()
-                returned = ringzero.all_reduce(result, op, algorithm=algorithm)
-                check(returned.data_ptr() == result.data_ptr(), op, "in place")
-                check(torch.equal(result, expected) if op == "max" else close(result, expected), op, "all_reduce")
-                everyone = [torch.empty_like(result) for _ in range(world_size)]
-                if numel:
-                    dist.all_gather(everyone, result)
-                check(all(torch.equal(everyone[0], other) for other in everyone), op, "ranks differ")
-                if algorithm == "ring":
-                    scratch = source.clone()
-                    check(close(ringzero.reduce_scatter(scratch, op), expected[mine]), op, "reduce_scatter")
-                    gathered = torch.zeros_like(source)
-                    gathered[mine] = result[mine]
-                    check(torch.equal(ringzero.all_gather(gathered), result), op, "all_gather")
-                else:
-                    for root in range(world_size):
-                        reduced = ringzero.reduce(source.clone(), root, op)
-                        check(
-                            close(reduced, expected) if rank == root else torch.equal(reduced, source),
-                            op,
-                            "reduce",
-                            root,
-                        )
-            for root in (0, world_size - 1):
-                expected = source.clone()
-                dist.broadcast(expected, root)
-                for options in [{"chunks": 1}, {"chunks": 5}, {}] if algorithm == "ring" else [{}]:
-                    result = ringzero.broadcast(source.clone(), root, algorithm=algorithm, **options)
-                    check(torch.equal(result, expected), "broadcast", root, options)
-    return wrong
+                ours, theirs = oracle.call(collective, op, root, algorithm=name, **options)
+                exact = dtype == torch.int64 or op == "max" or "reduce" not in collective
+                if ours is not None and not (torch.equal(ours, theirs) if exact else close(ours, theirs)):
+                    wrong.append((collective, name, numel, str(dtype), op, root, str(options)))
+                if collective == "all_reduce":
+                    digests.append((name, zlib.crc32(ours.view(torch.uint8).numpy())))
+    return wrong, digests
 
 
-@pytest.mark.parametrize("world_size", [5, 1, 2, 3, 4])
-@pytest.mark.parametrize("algorithm", ["ring", "flat"])
-def test_equal_to_torch_distributed(world_size, algorithm):
-    assert launch(compare, algorithm, world_size=world_size, timeout=120).returns == [[]] * world_size
+@pytest.mark.parametrize("world_size", [5, 1, 2, 3, 4, 6])
+def test_equal_to_torch_distributed(world_size):
+    returns = launch(compare, world_size=world_size, timeout=200).returns
+    assert [wrong for wrong, _ in returns] == [[]] * world_size
+    assert [digests for _, digests in returns] == [returns[0][1]] * world_size, "ranks hold different bits"
 
 
-def exact_sums():
+def round_by_round(plain):
+    """As on a GPU, but with gloo, which has no way to post several messages as one: only in name."""
+    from ringzero.collectives import run
+
+    run._in_groups = lambda tensor: True
+    asked = []
+    if plain:
+        dist.group.WORLD = dist.new_group(backend="gloo")
+    else:
+        recording = type(dist.group.WORLD)
+        recording._start_coalescing = recording._end_coalescing = lambda self, device: asked.append(device.type)
+    return *compare(), len(asked)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_round_as_one_batch(plain):
+    returns = launch(round_by_round, plain, world_size=4, timeout=200).returns
+    assert [wrong for wrong, _, _ in returns] == [[]] * 4
+    assert [digests for _, digests, _ in returns] == [returns[0][1]] * 4
+    assert all((asked > 0) != plain for _, _, asked in returns)
+
+
+def through_the_host():
+    """As with a GPU and gloo, but the GPU: buffers are copied, and the results copied back."""
+    from ringzero.collectives import run
+
+    run._needs_the_host = lambda tensor, group: True
+    return compare()[0]
+
+
+def test_a_tensor_the_group_cannot_send_goes_through_the_host():
+    assert launch(through_the_host, timeout=200).returns == [[], []]
+
+
+def cut_small(segment_bytes, packed_bytes):
+    """Far more segments than landing places, and segments that do not divide a chunk."""
+    global SIZES, DTYPES
+    from ringzero.collectives import program
+
+    program.SEGMENT_BYTES, program.PACKED_BYTES = segment_bytes, packed_bytes
+    SIZES, DTYPES = (20_003,), (torch.float32, torch.complex64)
+    return compare()[0]
+
+
+@pytest.mark.parametrize("limits", [(400, 0), (4096, 1000), (100_000, 100_000)])
+def test_messages_cut_and_packed(limits):
+    assert launch(cut_small, *limits, world_size=3, timeout=60).returns == [[]] * 3
+
+
+def signed_zeros():
+    """max(0.0, -0.0) may be either, by which comes first: the ranks must still agree."""
     import ringzero
 
-    source = torch.arange(1_000_003, dtype=torch.float32) % 1009 * (dist.get_rank() + 1)
-    expected = torch_all_reduce(source, "sum")
-    return torch.equal(ringzero.all_reduce(source), expected)
+    zeros = torch.zeros(1000) * (1 - 2 * (dist.get_rank() % 2))
+    found = [ringzero.all_reduce(zeros.clone(), "max", algorithm=name) for name in ALGORITHMS["all_reduce"]]
+    return [zlib.crc32(result.view(torch.uint8).numpy()) for result in found]
 
 
-def test_sums_of_whole_numbers_are_bitwise_equal():
-    assert launch(exact_sums, world_size=4).returns == [True] * 4
+def test_ranks_agree_on_the_sign_of_zero():
+    first, *others = launch(signed_zeros, world_size=4).returns
+    assert others == [first] * 3
 
 
 def shapes_and_views():
@@ -136,24 +225,84 @@ def test_any_contiguous_shape_a_view_or_a_parameter():
         assert (product, least) == (8.0, 0.0)
 
 
-def larger_than_a_segment(segment_bytes):
+def unequal_splits(seed):
+    """Ours and torch's, on rows of 3 numbers."""
     import ringzero
-    from ringzero.collectives import run
 
-    run.SEGMENT_BYTES = segment_bytes
-    run._program.cache_clear()
-    source = torch.arange(100_003, dtype=torch.float32) % 1009 * (dist.get_rank() + 1)
-    expected = torch_all_reduce(source, "sum")
-    results = [torch.equal(ringzero.all_reduce(source.clone(), algorithm=a), expected) for a in ("ring", "flat")]
-    first = source.clone()
-    dist.broadcast(first, 0)
-    return [*results, torch.equal(ringzero.broadcast(source.clone(), chunks=3), first)]
+    rank, n = dist.get_rank(), dist.get_world_size()
+    rows = torch.randint(0, 5, (n, n), generator=torch.Generator().manual_seed(seed))  # from, to
+    source = torch.arange(int(rows[rank].sum()) * 3).reshape(-1, 3) * n + rank
+    arriving = source.new_zeros(int(rows[:, rank].sum()), 3)
+    sizes = rows[:, rank].tolist(), rows[rank].tolist()
+    theirs = arriving.clone()
+    dist.all_to_all_single(theirs, source, *sizes)
+    ours = ringzero.all_to_all(arriving, source, *sizes)
+    return ours.data_ptr() == arriving.data_ptr() and torch.equal(ours, theirs)
 
 
-@pytest.mark.parametrize("segment_bytes", [400, 4096, 100_000])
-def test_chunks_cut_into_segments(segment_bytes):
-    """Far more segments than scratch places, and segments that do not divide a chunk."""
-    assert launch(larger_than_a_segment, segment_bytes, world_size=3, timeout=60).returns == [[True] * 3] * 3
+@pytest.mark.parametrize("world_size", [1, 2, 5])
+def test_all_to_all_with_unequal_splits(world_size):
+    for seed in range(3):
+        assert launch(unequal_splits, seed, world_size=world_size).returns == [True] * world_size
+
+
+def one_after_another(seed):
+    """Collectives in a row with nothing between them, ranks early and late; the names of those that went wrong."""
+    import time
+
+    import ringzero
+    from ringzero.collectives import world_sizes
+
+    rank, n = dist.get_rank(), dist.get_world_size()
+    together, alone = random.Random(seed), random.Random(rank)
+    cases = [case for case in CASES if case[0] in ("all_reduce", "broadcast", "all_gather", "barrier")]
+    calls = [(*together.choice(cases), together.choice([5, 1000, 70_000])) for _ in range(60)]
+    buffers = [torch.full((numel,), rank + 1 + number) for number, (_, _, numel) in enumerate(calls)]
+    for (collective, name, _), buffer in zip(calls, buffers, strict=True):
+        if alone.random() < 0.2:
+            time.sleep(alone.random() / 100)
+        if n in world_sizes(collective, name, n):
+            arguments = () if collective == "barrier" else (buffer,)
+            getattr(ringzero, collective)(*arguments, algorithm=name)
+    wrong = []
+    for number, ((collective, name, numel), buffer) in enumerate(zip(calls, buffers, strict=True)):
+        expected = {"all_reduce": n * number + n * (n + 1) // 2, "broadcast": number + 1}.get(collective)
+        if expected is not None and buffer.tolist() != [expected] * numel:
+            wrong.append((number, collective, name))
+    return wrong
+
+
+@pytest.mark.parametrize("world_size", [2, 4])
+def test_calls_in_a_row_do_not_mix(world_size):
+    assert launch(one_after_another, 3, world_size=world_size, timeout=60).returns == [[]] * world_size
+
+
+def in_two_threads():
+    """Two groups, each in a thread of its own, that reduce at the same time."""
+    import threading
+
+    import ringzero
+
+    wrong = []
+    groups = [dist.new_group(backend="gloo") for _ in range(2)]
+
+    def work(number):
+        for step in range(50):
+            buffer = torch.full((5000 + number,), step + dist.get_rank())
+            ringzero.all_reduce(buffer, algorithm=("ring", "recursive_doubling")[step % 2], group=groups[number])
+            if buffer.tolist() != [2 * step + 1] * len(buffer):
+                wrong.append((number, step))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return wrong
+
+
+def test_two_threads_do_not_share_scratch_memory():
+    assert launch(in_two_threads, timeout=60).returns == [[], []]
 
 
 def in_a_group(ranks):
@@ -171,22 +320,45 @@ def test_a_group_of_some_ranks_numbers_them_itself():
     assert launch(in_a_group, [3, 1, 2], world_size=5).returns == [0.0, 6.0, 6.0, 6.0, 4.0]
 
 
-def counted(size, dtype):
+def each_once(numel, cases):
+    """Every algorithm once, a barrier before each to tell them apart in the trace."""
     import ringzero
 
-    ringzero.all_reduce(torch.ones(size, dtype=dtype))
+    for collective, name in cases:
+        buffer = torch.ones(numel, dtype=torch.float64)
+        dist.barrier()
+        if collective == "barrier":
+            ringzero.barrier(algorithm=name)
+        elif collective == "all_to_all":
+            start, stop = ((dist.get_rank() + k) * numel // dist.get_world_size() for k in (0, 1))
+            ringzero.all_to_all(buffer.new_zeros(dist.get_world_size() * (stop - start)), buffer, algorithm=name)
+        else:
+            getattr(ringzero, collective)(buffer, algorithm=name)
 
 
-@pytest.mark.parametrize(("world_size", "numel"), [(1, 10), (2, 1001), (4, 4096), (5, 3), (3, 0)])
+@pytest.mark.parametrize(("world_size", "numel"), [(1, 10), (2, 1001), (4, 100_003), (5, 3), (3, 0)])
 def test_bytes_on_the_wire_are_the_schedules(world_size, numel):
-    from ringzero.collectives import ring_all_reduce
+    from ringzero.collectives import world_sizes
+    from ringzero.collectives.auto import chosen
 
-    trace = launch(counted, numel, torch.float64, world_size=world_size, trace=True).trace
-    for rank, expected in enumerate(ring_all_reduce(world_size).bytes_sent(numel, 8)):
-        sends = [op for op in trace if op["rank"] == rank and op["kind"] == "send"]
-        assert sum(op["bytes"] for op in sends) == expected
-        assert {op["peer"] for op in sends} <= {(rank + 1) % world_size}
-    assert {op["kind"] for op in trace} <= {"send", "recv", "header"}
+    cases = [case for case in CASES if world_size in world_sizes(*case, world_size)]
+    trace = launch(each_once, numel, cases, world_size=world_size, trace=True, timeout=60).trace
+    assert {op["kind"] for op in trace} <= {"send", "recv", "header", "barrier"}
+    for rank in range(world_size):
+        sent = []
+        for op in trace:
+            if op["rank"] == rank and op["kind"] == "barrier":
+                sent.append([])
+            elif op["rank"] == rank and op["kind"] == "send":
+                sent[-1].append((op["peer"], op["bytes"]))
+        for (collective, name), sends in zip(cases, sent, strict=True):
+            _, options = chosen(collective, name, world_size, numel * 8)
+            schedule = ALGORITHMS[collective][name](world_size, **options)
+            if collective == "barrier":
+                assert [size for _, size in sends] == [1] * schedule.messages_sent()[rank]
+            else:
+                by_peer = [sum(size for peer, size in sends if peer == other) for other in range(world_size)]
+                assert by_peer == schedule.link_bytes(numel, 8)[rank].tolist(), (collective, name)
 
 
 def test_headers_are_sixteen_bytes_and_nothing_larger_passes_for_one():
@@ -212,27 +384,59 @@ BAD = {
         lambda rz: rz.all_reduce(torch.eye(3).to_sparse()),
         r"this one is torch.sparse_coo. Pass tensor.to_dense",
     ),
-    "a list": (lambda rz: rz.all_reduce([1.0]), "takes a torch.Tensor, not a list"),
+    "a list": (lambda rz: rz.gather([1.0]), "gather takes a torch.Tensor, not a list"),
     "an unknown op": (lambda rz: rz.all_reduce(torch.ones(2), "mean"), "op is 'mean'; it is one of 'sum', 'avg'"),
     "an average of integers": (
         lambda rz: rz.all_reduce(torch.ones(2).long(), "avg"),
         'this one is torch.int64. Use "sum"',
     ),
     "a maximum of complex numbers": (
-        lambda rz: rz.all_reduce(torch.ones(2).cfloat(), "max"),
+        lambda rz: rz.reduce_scatter(torch.ones(2).cfloat(), "max"),
         "complex numbers have no order",
     ),
     "an unknown algorithm": (
-        lambda rz: rz.all_reduce(torch.ones(2), algorithm="tree"),
-        "all_reduce has 'ring', 'flat'",
+        lambda rz: rz.scatter(torch.ones(2), algorithm="tree"),
+        "algorithm is 'tree'; scatter has 'flat', 'binomial' and 'auto'",
     ),
     "a root out of range": (
         lambda rz: rz.broadcast(torch.ones(2), root=2),
         "root is 2; with 2 ranks it is one of 0 to 1",
     ),
-    "chunks of a flat broadcast": (
+    "an option of another algorithm": (
         lambda rz: rz.broadcast(torch.ones(2), algorithm="flat", chunks=3),
-        "sends the buffer whole",
+        "chunks is no option of broadcast by 'flat'; it takes root",
+    ),
+    "an option where there is none": (
+        lambda rz: rz.barrier(servers=1),
+        "servers is no option of barrier by 'dissemination'; it takes none",
+    ),
+    "an option with auto": (
+        lambda rz: rz.broadcast(torch.ones(2), algorithm="auto", chunks=2),
+        "chunks is an option of some algorithms; name the one you mean instead of 'auto'",
+    ),
+    "a shape that does not fit": (
+        lambda rz: rz.all_reduce(torch.ones(2), algorithm="torus_2d", shape=[3, 1]),
+        r"shape is \(3, 1\); rows x columns must be 2: one of 1x2, 2x1",
+    ),
+    "an output of another size": (
+        lambda rz: rz.all_to_all(torch.zeros(3), torch.ones(4)),
+        "output has 3 elements.* has 2, so 4 arrive",
+    ),
+    "an output of another type": (
+        lambda rz: rz.all_to_all(torch.zeros(4).long(), torch.ones(4)),
+        "output is torch.int64 on cpu, input torch.float32 on cpu",
+    ),
+    "an output that is the input": (
+        lambda rz: (lambda x: rz.all_to_all(x, x))(torch.ones(4)),
+        "output and input of all_to_all overlap in memory",
+    ),
+    "splits that do not add up": (
+        lambda rz: rz.all_to_all(torch.zeros(4), torch.ones(4), [2, 2], [1, 2]),
+        r"input_split_sizes is \[1, 2\]; give 2 whole numbers, one a rank, whose sum is the 4 rows of input",
+    ),
+    "splits for one who must not know them": (
+        lambda rz: rz.all_to_all(torch.zeros(4), torch.ones(4), [2, 2], [2, 2], algorithm="bruck"),
+        'every rank must know every chunk\'s size; .* take algorithm="pairwise"',
     ),
 }
 
@@ -240,9 +444,7 @@ BAD = {
 def call_bad(name):
     import ringzero
 
-    tensor_before = torch.ones(3)
     BAD[name][0](ringzero)
-    return tensor_before
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -263,28 +465,73 @@ def test_a_rank_outside_the_group_is_told():
         launch(outside_the_group, world_size=3)
 
 
-def mismatched(kind):
+def mismatched(kind, plain):
     import ringzero
 
-    odd = dist.get_rank() == 1
+    odd, group = dist.get_rank() == 1, dist.new_group(backend="gloo") if plain else None
     tensor = torch.ones(
         9 if odd and kind == "size" else 8, dtype=torch.float64 if odd and kind == "dtype" else torch.float32
     )
     try:
-        ringzero.all_reduce(tensor)
+        if odd and kind == "collective":
+            ringzero.reduce_scatter(tensor, group=group)
+        elif odd and kind == "op":
+            ringzero.all_reduce(tensor, "max", group=group)
+        elif odd and kind == "algorithm":
+            ringzero.all_reduce(tensor, algorithm="recursive_doubling", group=group)
+        else:
+            ringzero.all_reduce(tensor, group=group)
     except ValueError:
         assert torch.equal(tensor, torch.ones_like(tensor)), "the data must be as it was"
         raise
 
 
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("size", r"brought \d elements of torch.float32, rank \d brought \d of torch.float32; every rank must pass"),
-        ("dtype", r"brought 8 elements of torch.float\d\d, rank \d brought 8 of torch.float\d\d"),
-    ],
-)
-@pytest.mark.parametrize("world_size", [2, 4])
-def test_mismatched_tensors_are_refused_before_any_data_is_touched(kind, message, world_size):
+MISMATCHES = {
+    "size": r"brought \d elements of torch.float32, rank \d brought \d of torch.float32; every rank must pass",
+    "dtype": r"brought 8 elements of torch.float\d\d, rank \d brought 8 of torch.float\d\d",
+    "collective": r"rank \d of the group called \w+\(op=\"sum\"\), rank \d called \w+\(op=\"sum\"\); every rank must",
+    "op": r"called all_reduce\(op=\"\w+\"\), rank \d called all_reduce\(op=\"\w+\"\); every",
+    "algorithm": r"rank \d called all_reduce\(op=\"sum\"\), but with another algorithm, root or number of chunks",
+}
+
+
+@pytest.mark.parametrize("kind", MISMATCHES)
+@pytest.mark.parametrize(("world_size", "plain"), [(2, False), (4, False), (2, True)])
+def test_mismatched_calls_are_refused_before_any_data_is_touched(kind, world_size, plain):
+    message = MISMATCHES[kind]
+    if kind == "algorithm" and world_size > 2:  # who waits for one another by different algorithms may not send at all
+        message += "|rank 1 stands apart: the ranks disagree"
     with pytest.raises(RankError, match=message):
-        launch(mismatched, kind, world_size=world_size)
+        launch(mismatched, kind, plain, world_size=world_size)
+
+
+def mismatched_splits():
+    import ringzero
+
+    rank = dist.get_rank()
+    ringzero.all_to_all(torch.zeros(2 + rank), torch.ones(4), [1, 1 + rank], [2, 2])
+
+
+def test_mismatched_splits_are_refused():
+    with pytest.raises(RankError, match=r"rank \d of the group sends 2 elements of torch.float32, rank \d expects 1"):
+        launch(mismatched_splits)
+
+
+def headers_of_repeated_calls(plain):
+    """How many headers each of four calls sent: two alike, one on another size, one as the first."""
+    import ringzero
+    from ringzero.collectives import run
+
+    group, sent, counts = dist.new_group(backend="gloo") if plain else None, [], []
+    send_headers = run._Eager._send_headers
+    run._Eager._send_headers = lambda self: (sent.append(1), send_headers(self))
+    for numel in (100, 100, 50, 100):
+        before = len(sent)
+        ringzero.all_reduce(torch.ones(numel), group=group)
+        counts.append(len(sent) - before)
+    return counts
+
+
+@pytest.mark.parametrize(("plain", "expected"), [(True, [1, 0, 1, 0]), (False, [1, 1, 1, 1])])
+def test_a_plain_group_checks_a_call_once_and_a_recording_one_always(plain, expected):
+    assert launch(headers_of_repeated_calls, plain).returns == [expected] * 2

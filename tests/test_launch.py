@@ -429,7 +429,7 @@ def test_the_trace_is_written_for_perfetto(tmp_path):
         (lambda: launch(dist.get_rank, world_size=True), TypeError, "world_size is True"),
         (lambda: launch(None), TypeError, "launch takes a function to run on each rank, not None"),
         (lambda: launch(dist.get_rank, timeout=0), ValueError, "timeout is 0; give a positive number of seconds"),
-        (lambda: launch(dist.get_rank, device="tpu"), ValueError, "device is 'tpu'; it is \"auto\", \"cpu\""),
+        (lambda: launch(dist.get_rank, device="tpu"), ValueError, 'device is \'tpu\'; it is "auto", "cpu"'),
         (lambda: launch(dist.get_rank, device="cuda:99"), ValueError, 'device="cuda:99" is not there: this'),
         (
             lambda: launch(dist.get_rank, world_size=torch.cuda.device_count() + 1, device="cuda"),

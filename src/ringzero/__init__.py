@@ -3,7 +3,9 @@
 from ringzero.launch import Cluster, ClusterUnavailable, RankError, Ranks, RankTimeout, launch
 
 __version__ = "0.1.0"
-_COLLECTIVES = ("all_gather", "all_reduce", "broadcast", "reduce", "reduce_scatter")
+_COLLECTIVES = (
+    "all_gather", "all_reduce", "all_to_all", "barrier", "broadcast", "gather", "reduce", "reduce_scatter", "scatter",
+)  # fmt: skip
 __all__ = [*_COLLECTIVES, "Cluster", "ClusterUnavailable", "RankError", "RankTimeout", "Ranks", "launch"]
 
 
@@ -11,7 +13,8 @@ def __getattr__(name):  # lazily: torch takes a second and a half, and the comma
     if name in _COLLECTIVES:
         from ringzero import collectives
 
-        return getattr(collectives, name)
+        globals()[name] = getattr(collectives, name)  # found without this function the next time
+        return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,180 +1,277 @@
-"""Ring all-reduce beside gloo's own and beside the naive one, in nccl-tests' columns.
+"""Every collective beside torch.distributed's own on the same backend, in nccl-tests' columns, and beside its price.
 
 ringzero asks Linux that gloo's event thread not preempt the thread that calls (``run.set_event_threads``). The peer is
-measured as it comes, without that; once more with it ("calmed"), to show how much of the difference it is.
+measured as it comes, without that; and once more with it ("calmed"), to show how much of the difference it is.
+
+For each collective, algorithm and number of ranks, alpha and beta are fitted to every second size. The alpha-beta model
+(``costs.alpha_beta``) then predicts all of them; its errors at the sizes between are what counts.
 """
 
-import os
+import itertools
 import statistics
-import time
+from dataclasses import dataclass, replace
+from inspect import signature
 
 import click
 
 from ringzero.bench import options
-from ringzero.costs.alpha_beta import algorithm_bandwidth, bus_bandwidth
+from ringzero.collectives import algorithms as known
+from ringzero.collectives.auto import chosen
+from ringzero.costs import alpha_beta
 
-SIZES = tuple(2**k for k in range(16, 27, 2))  # 64 KiB to 64 MiB
-WORLD_SIZES = (2, 4)
-ITERATIONS = 41
-SECONDS_A_SIZE = 8.0  # fewer iterations for the largest sizes, never fewer than MINIMUM
-MINIMUM = 9
+SIZES = "16K,64K,256K,1M,4M,16M,64M"  # an odd number, so that both ends are fitted
 TIMEOUT = 300.0
-PEER_NAMES = {"naive": "reduce + broadcast", "calmed": "gloo, calmed too"}
+BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
+CALMED = "calmed"  # gloo's own with its event thread not preempting, as ringzero asks
+IN_PLACE, OUT_OF_PLACE = "in place", "out of place"
+SHARED_OUT = ("all_gather", "reduce_scatter", "gather", "scatter", "all_to_all")  # nccl-tests counts one rank's part
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
 
-def rows(world_sizes=WORLD_SIZES, sizes=SIZES, device="cpu", progress=lambda configurations: configurations):
-    """Measure each world size and buffer size; ``(table rows, comparison rows)``.
+@dataclass(frozen=True)
+class Timing:
+    """``seconds`` is the median over iterations, of the slowest rank; ``wrong`` counts elements on all ranks."""
 
-    A table row has ``world_size, bytes, implementation, seconds, algbw, busbw, wrong``; seconds are the median.
+    seconds: float
+    wrong: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """One implementation of one collective on one size. ``algorithm`` is the one of ours that ran, None of a peer.
+
+    ``forms`` has a ``Timing`` for "in place" and one for "out of place", where the collective has both.
     """
+
+    collective: str
+    world_size: int
+    size: int  # bytes of the buffer that is shared out or filled
+    implementation: str
+    algorithm: str | None
+    forms: dict
+    predicted: float | None = None  # seconds, of ``timing``
+    fitted: bool = False  # whether alpha and beta were fitted to this line
+
+    @property
+    def timing(self):
+        return self.forms.get(IN_PLACE) or self.forms[OUT_OF_PLACE]
+
+    @property
+    def error(self):
+        return abs(self.predicted / self.timing.seconds - 1)
+
+    def bandwidths(self, timing):
+        """``(algbw, busbw)`` in bytes a second, as nccl-tests defines them; none of a barrier."""
+        if self.collective == "barrier":
+            return None
+        arguments = (self.size, timing.seconds)
+        return (
+            alpha_beta.algorithm_bandwidth(*arguments),
+            alpha_beta.bus_bandwidth(self.collective, self.world_size, *arguments),
+        )
+
+
+def lines(collectives, world_sizes, sizes, algorithms=("auto",), device="cpu", progress=lambda plan: plan):
+    """Measure each collective, on so many ranks, for a buffer of each size: a ``Line`` for each implementation."""
+    found = []
+    for collective, world_size, size in progress(list(itertools.product(collectives, world_sizes, sizes))):
+        if collective != "barrier" or size == sizes[0]:
+            found += _measured(collective, world_size, size, algorithms, device)
+    series = {}
+    for line in found:
+        series.setdefault((line.collective, line.world_size, line.implementation), []).append(line)
+    return [line for members in series.values() for line in _predicted(members)]
+
+
+def _measured(collective, world_size, size, algorithms, device):
     from ringzero import launch
 
-    table, comparison = [], []
-    for world_size, size in progress([(n, size) for n in world_sizes for size in sizes]):
-        measured = launch(_measure, size, world_size=world_size, device=device, timeout=TIMEOUT).returns[0]
-        speed = {}
-        for implementation, (samples, wrong) in measured.items():
-            elapsed = statistics.median(samples)
-            speed[implementation] = bus_bandwidth("all_reduce", world_size, size, elapsed)
-            table.append(
-                {
-                    "world_size": world_size,
-                    "bytes": size,
-                    "implementation": implementation,
-                    "seconds": elapsed,
-                    "algbw": algorithm_bandwidth(size, elapsed),
-                    "busbw": speed[implementation],
-                    "wrong": wrong,
-                    "samples": len(samples),
-                }
-            )
-        for peer in [name for name in measured if name != "ring"]:
-            comparison.append(
-                {
-                    "name": f"all_reduce {size} B, {world_size} ranks",
-                    "metric": "busbw",
-                    "ours": speed["ring"] / 1e9,
-                    "peer": speed[peer] / 1e9,
-                    "peer_name": PEER_NAMES.get(peer, peer),
-                    "ratio": speed["ring"] / speed[peer],
-                    "unit": "GB/s",
-                }
-            )
-    return table, comparison
+    ours = [name for name in algorithms if name == "auto" or _exists(collective, name, world_size)]
+    arguments = (collective, size, ours, BACKENDS[device])
+    measured = launch(measure, *arguments, world_size=world_size, device=device, timeout=TIMEOUT).returns[0]
+    forms = {}
+    for (implementation, form), (samples, wrong) in measured.items():
+        forms.setdefault(implementation, {})[form] = Timing(statistics.median(samples), wrong)
+    algorithm = {name: chosen(collective, name, world_size, size)[0] for name in ours}
+    return [Line(collective, world_size, size, name, algorithm.get(name), forms[name]) for name in forms]
 
 
-def measure(size):
-    """On each rank: ``{implementation: (seconds of each iteration on its slowest rank, wrong elements)}``."""
-    import torch
-    import torch.distributed as dist
-
-    import ringzero
-    from ringzero.collectives.run import set_event_threads
-
-    backend = "nccl" if torch.get_default_device().type == "cuda" else "gloo"
-    group = dist.new_group(backend=backend)  # as under torchrun: launch records what goes through its own group
-    implementations = {
-        "ring": lambda t: ringzero.all_reduce(t, group=group),
-        backend: lambda t: dist.all_reduce(t, group=group),
-        "calmed": lambda t: dist.all_reduce(t, group=group),
-        "naive": lambda t: ringzero.all_reduce(t, algorithm="flat", group=group),
-    }
-    if backend == "nccl" or not hasattr(os, "SCHED_BATCH"):
-        del implementations["calmed"]
-    rank, world_size = dist.get_rank(), dist.get_world_size()
-    numel = size // 4
-    # Whole numbers, so that the sum is exact in any order and every element can be checked.
-    source = torch.arange(numel, dtype=torch.int64).mul_(rank + 3).remainder_(1009).float()
-    expected = sum(
-        torch.arange(numel, dtype=torch.int64).mul_(r + 3).remainder_(1009) for r in range(world_size)
-    ).float()
-    buffer = torch.empty_like(source)
-    wrong, samples = {}, {name: [] for name in implementations}
-    names = list(implementations)
-    started = time.monotonic()
-    for iteration in range(-3, ITERATIONS):
-        turn = iteration % len(names)
-        for name in names[turn:] + names[:turn]:  # nobody always follows the same neighbour
-            buffer.copy_(source)
-            if "calmed" in names:
-                set_event_threads(os.SCHED_OTHER if name == backend else os.SCHED_BATCH)
-            _synchronise(buffer)
-            start = time.perf_counter()
-            implementations[name](buffer)
-            if buffer.is_cuda:
-                torch.cuda.synchronize()
-            elapsed = torch.tensor([time.perf_counter() - start, time.monotonic() - started], dtype=torch.float64)
-            dist.all_reduce(elapsed, op=dist.ReduceOp.MAX)
-            if iteration < 0:
-                wrong[name] = int((buffer != expected).sum())
-            else:
-                samples[name].append(float(elapsed[0]))
-        if iteration >= MINIMUM and float(elapsed[1]) > SECONDS_A_SIZE:
-            break
-    return {name: (samples[name], wrong[name]) for name in names}
+def _exists(collective, name, world_size):
+    return name in known.ALGORITHMS[collective] and world_size in known.world_sizes(collective, name, world_size)
 
 
-_measure = measure  # what rows() runs; a test puts a faulty one in its place
+def measure(*arguments):
+    """What each rank does; see ``timing.measure``."""
+    from ringzero.bench import timing  # with torch
+
+    return timing.measure(*arguments)
 
 
-def _synchronise(buffer):
-    import torch
-    import torch.distributed as dist
-
-    if buffer.is_cuda:
-        torch.cuda.synchronize()
-    dist.barrier()
+# ---- prediction
 
 
-def table_text(table):
+def _predicted(series):
+    """Lines of one implementation with their predicted times, from alpha and beta fitted to every second line."""
+    fit = series[::2]
+    if series[0].algorithm is None or len(fit) < 2 or series[0].world_size == 1:
+        return series
+    # t = m alpha + s beta is t/m = alpha + s/m beta, so that sizes with another algorithm or more pieces fit too.
+    per_message = [(messages, sent * line.size / messages) for line in series for messages, sent, _ in [_cost(line)]]
+    fitted = alpha_beta.fit_alpha_beta(
+        (1, 1, 0),
+        [size for _, size in per_message[::2]],
+        [line.timing.seconds / messages for line, (messages, _) in zip(fit, per_message[::2], strict=True)],
+    )
+    return [
+        replace(line, predicted=messages * alpha_beta.seconds((1, 1, 0), size, *fitted), fitted=line in fit)
+        for line, (messages, size) in zip(series, per_message, strict=True)
+    ]
+
+
+def _cost(line):
+    """The coefficients of the algorithm that ran, with the options that it had."""
+    name, n = line.algorithm, line.world_size
+    formula = getattr(alpha_beta, f"{name}_{line.collective}_coefficients")
+    if "shape" in known.options(line.collective, name):
+        return formula(*min(known.shapes(n, len(signature(formula).parameters)), key=max))
+    _, its_options = chosen(line.collective, name, n, line.size)
+    return formula(n, **its_options)
+
+
+# ---- rows and tables
+
+
+def rows(found):
+    """The rows of ``--json``: busbw (of a barrier, time) beside each peer; then the errors of the predictions."""
+    made = []
+    for ours in [line for line in found if line.algorithm]:
+        where = (ours.collective, ours.world_size, ours.size)
+        for peer in found:
+            if not peer.algorithm and (peer.collective, peer.world_size, peer.size) == where:
+                made.append(_beside(ours, peer))
+    return made + _prediction_rows(found)
+
+
+def _beside(ours, peer):
+    seconds = ours.timing.seconds, peer.timing.seconds
+    values = {"metric": "time", "ours": seconds[0] * 1e6, "peer": seconds[1] * 1e6, "unit": "us"}
+    if ours.collective != "barrier":
+        busbw = (line.bandwidths(line.timing)[1] / 1e9 for line in (ours, peer))
+        values = {"metric": "busbw", "ours": next(busbw), "peer": next(busbw), "unit": "GB/s"}
+    peer_name = "gloo, calmed too" if peer.implementation == CALMED else peer.implementation
+    return {"name": _name(ours), **values, "peer_name": peer_name, "ratio": seconds[1] / seconds[0]}
+
+
+def _name(line):
+    size = "" if line.collective == "barrier" else f" {line.size} B"
+    return f"{line.collective}{size}, {line.world_size} ranks, {line.implementation}"
+
+
+def _prediction_rows(found):
+    """In percent of the measured time, of the sizes that were not fitted to; and the median over them."""
+    unseen = [line for line in found if line.predicted and not line.fitted]
+    errors = [(_name(line), 100 * line.error) for line in unseen]
+    if errors:
+        errors.append(("median of all", statistics.median(error for _, error in errors)))
+    nothing = {"peer": None, "peer_name": None, "ratio": None, "unit": "%"}
+    return [{"name": name, "metric": "prediction error", "ours": error, **nothing} for name, error in errors]
+
+
+def table(found):
     """The measurements as nccl-tests prints them; time in microseconds, bandwidths in GB/s (1e9)."""
-    lines = []
-    for world_size in sorted({row["world_size"] for row in table}):
-        lines += [
-            f"# all_reduce, {world_size} ranks, float, sum; in place; median of the slowest rank's time",
-            f"#{'size':>11} {'count':>12} {'type':>6} {'redop':>6} {'root':>5} {'what':>8} "
-            f"{'time':>10} {'algbw':>7} {'busbw':>7} {'#wrong':>7}",
-            f"#{'(B)':>11} {'(elements)':>12} {'':>6} {'':>6} {'':>5} {'':>8} {'(us)':>10} {'(GB/s)':>7} {'(GB/s)':>7}",
-        ]
-        for row in table:
-            if row["world_size"] == world_size:
-                lines.append(
-                    f"{row['bytes']:>12} {row['bytes'] // 4:>12} {'float':>6} {'sum':>6} {-1:>5} "
-                    f"{row['implementation']:>8} {row['seconds'] * 1e6:>10.2f} {row['algbw'] / 1e9:>7.2f} "
-                    f"{row['busbw'] / 1e9:>7.2f} {row['wrong']:>7}"
-                )
-        ours = [r["busbw"] for r in table if r["world_size"] == world_size and r["implementation"] == "ring"]
-        lines.append(f"# Avg bus bandwidth, ring: {statistics.mean(ours) / 1e9:.4f}")
-    return "\n".join(lines)
+    text = []
+    for world_size, collective in dict.fromkeys((line.world_size, line.collective) for line in found):
+        shown = [line for line in found if (line.world_size, line.collective) == (world_size, collective)]
+        text += [f"# {collective}, {world_size} ranks; median of the slowest rank's time", *HEAD]
+        text += map(_row, sorted(shown, key=lambda line: line.size))
+        for name in dict.fromkeys(line.implementation for line in shown if collective != "barrier"):
+            its = [line for line in shown if line.implementation == name]
+            speeds = [line.bandwidths(timing)[1] for line in its for timing in line.forms.values()]
+            text.append(f"# Avg bus bandwidth, {name}: {statistics.mean(speeds) / 1e9:.4f}")
+    return "\n".join(text)
 
 
-def comparison_text(comparison):
-    lines = [f"{'':<32} {'ours':>8} {'peer':>8} {'ratio':>6}"]
-    for row in comparison:
-        lines.append(
-            f"{row['name']:<32} {row['ours']:>8.2f} {row['peer']:>8.2f} {row['ratio']:>6.2f}  "
-            f"{row['unit']} vs {row['peer_name']}"
-        )
-    return "\n".join(lines)
+HEAD = (
+    f"#{'':>66}{OUT_OF_PLACE:^34} {IN_PLACE:^34}",
+    f"#{'size':>11} {'count':>12} {'type':>6} {'redop':>6} {'root':>5} {'what':>20}"
+    + f" {'time':>10} {'algbw':>7} {'busbw':>7} {'#wrong':>7}" * 2
+    + f" {'predicted':>10} {'error':>6}",
+    f"#{'(B)':>11} {'(elements)':>12} {'':>6} {'':>6} {'':>5} {'':>20}"
+    + f" {'(us)':>10} {'(GB/s)':>7} {'(GB/s)':>7} {'':>7}" * 2
+    + f" {'(us)':>10} {'':>6}",
+)
+
+
+def _row(line):
+    numel = 0 if line.collective == "barrier" else line.size // 4
+    count = numel // line.world_size if line.collective in SHARED_OUT else numel
+    redop = "sum" if "reduce" in line.collective else "none"
+    what = line.implementation if line.algorithm in (None, line.implementation) else f"auto: {line.algorithm}"
+    text = f"{4 * numel:>12} {count:>12} {'float':>6} {redop:>6} {-(line.collective not in ROOTED):>5} {what:>20}"
+    for form in (OUT_OF_PLACE, IN_PLACE):
+        text += _columns(line, line.forms.get(form))
+    if line.predicted:
+        text += f" {line.predicted * 1e6:>10.2f} {line.error:>6.0%}" + " fitted" * line.fitted
+    return text
+
+
+def _columns(line, timing):
+    if timing is None:
+        return f" {'N/A':>10} {'N/A':>7} {'N/A':>7} {'N/A':>7}"
+    speeds = line.bandwidths(timing)
+    speeds = " ".join(f"{'N/A':>7}" if speeds is None else f"{speed / 1e9:>7.2f}" for speed in speeds or (0, 0))
+    return f" {timing.seconds * 1e6:>10.2f} {speeds} {timing.wrong:>7}"
+
+
+def comparison(made):
+    """The rows as text."""
+    text = [f"{'':<44} {'ours':>8} {'peer':>8} {'ratio':>6}"]
+    for row in made:
+        beside = f"{row['peer']:>8.2f} {row['ratio']:>6.2f}  {row['unit']} vs {row['peer_name']}" if row["peer"] else ""
+        text.append(f"{row['name']:<44} {row['ours']:>8.2f} {beside or row['unit'] + ' off'}")
+    return "\n".join(text)
+
+
+def _names(choices):
+    """A callback for a comma-separated list of ``choices``; "all" is all of them."""
+
+    def parse(context, parameter, value):
+        names = tuple(choices) if value == "all" else tuple(value.split(","))
+        for name in names:
+            if name not in choices:
+                raise click.BadParameter(f"{name!r} is none of {', '.join(choices)}")
+        return names
+
+    return parse
 
 
 @click.command("collectives")
+@click.option("--collectives", default="all", callback=_names(known.ALGORITHMS), help="Comma separated.")
+@click.option(
+    "--algorithms",
+    default="auto",
+    callback=_names(("auto", *{name for named in known.ALGORITHMS.values() for name in named})),
+    help="Of ours, where the collective has it: auto,ring,...",
+)
 @click.option(
     "--world-sizes", default="2,4", callback=options.world_sizes, help="Ranks, comma separated.", show_default=True
 )
-@click.option(
-    "--sizes", default="64K,256K,1M,4M,16M,64M", callback=options.sizes, help="Buffer sizes.", show_default=True
-)
-@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
+@click.option("--sizes", default=SIZES, callback=options.sizes, help="Buffer sizes.", show_default=True)
+@click.option("--device", type=click.Choice(list(BACKENDS)), help="By default the backend's, else cpu.")
+@click.option("--backend", type=click.Choice(list(BACKENDS.values())), help="By default the device's.")
 @options.json_option
-def command(world_sizes, sizes, device, json_file):
-    """Ring all-reduce beside the backend's own (gloo, NCCL) and beside reduce + broadcast."""
+def command(collectives, algorithms, world_sizes, sizes, device, backend, json_file):
+    """Every collective beside the backend's own (gloo, NCCL), in nccl-tests' columns."""
     from tqdm import tqdm
 
+    device = device or {named: device for device, named in BACKENDS.items()}.get(backend, "cpu")
+    if backend not in (None, BACKENDS[device]):
+        raise click.ClickException(f"--backend {backend} takes no tensors on {device}; {device} has {BACKENDS[device]}")
     try:
-        table, comparison = rows(world_sizes, sizes, device, progress=tqdm)
+        found = lines(collectives, world_sizes, sizes, algorithms, device, progress=tqdm)
     except ValueError as error:
         raise click.ClickException(str(error)) from None
-    click.echo(table_text(table))
-    click.echo(comparison_text(comparison))
-    options.write(comparison, json_file)
+    made = rows(found)
+    click.echo(table(found))
+    click.echo(comparison(made))
+    options.write(made, json_file)

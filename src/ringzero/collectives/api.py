@@ -1,7 +1,13 @@
 """Collectives on tensors, in place, by the algorithm of your choice; the counterparts of ``torch.distributed``'s.
 
->>> all_reduce(gradient, "avg")                       # doctest: +SKIP
->>> shard = reduce_scatter(flat_gradients)            # doctest: +SKIP
+>>> all_reduce(gradient, "avg")                                        # doctest: +SKIP
+>>> shard = reduce_scatter(flat_gradients, algorithm="bruck")          # doctest: +SKIP
+>>> broadcast(weights, root=2, algorithm="double_binary_tree", chunks=16)   # doctest: +SKIP
+
+A buffer shared out among N ranks has N chunks, and chunk r is rank r's: elements ``chunk_bounds(numel, N)[r]`` to
+``[r + 1]``. ``algorithm`` is a name in ``ALGORITHMS[collective]``, or "auto" for what is fastest on gloo at that size;
+``**options`` are what the algorithm takes besides (``options(collective, algorithm)`` names them).
+``root`` is a rank of the group.
 """
 
 from functools import lru_cache
@@ -9,80 +15,173 @@ from functools import lru_cache
 import torch
 import torch.distributed as dist
 
-from ringzero.collectives import flat, ring
-from ringzero.collectives.run import REDUCE, run
+from ringzero.collectives.algorithms import ALGORITHMS
+from ringzero.collectives.auto import chosen
+from ringzero.collectives.run import REDUCE, run, run_all_to_all
 from ringzero.collectives.schedule import chunk_bounds
 
-ALGORITHMS = {
-    "all_reduce": {"ring": ring.ring_all_reduce, "flat": flat.flat_all_reduce},
-    "reduce_scatter": {"ring": ring.ring_reduce_scatter},
-    "all_gather": {"ring": ring.ring_all_gather},
-    "reduce": {"flat": flat.flat_reduce},
-    "broadcast": {"ring": ring.ring_broadcast, "flat": flat.flat_broadcast},
-}
 
-
-def all_reduce(tensor, op="sum", *, algorithm="ring", group=None):
+def all_reduce(tensor, op="sum", *, algorithm="ring", group=None, **options):
     """Replace ``tensor`` on every rank by the elementwise ``op`` over all ranks. Returns ``tensor``.
 
-    ``op`` is "sum", "avg", "product", "max" or "min". All ranks end with the same bits: a chunk is reduced once
-    and copied.
+    ``op`` is "sum", "avg", "product", "max" or "min". All ranks end with the same bits, whatever the algorithm: a chunk
+    is reduced on one rank and copied, or the two ends of an exchange combine the same two operands.
     """
-    flat_tensor, group = _check("all_reduce", tensor, op, group)
-    run(_schedule("all_reduce", algorithm, group.size()), flat_tensor, op, group)
+    _in_place("all_reduce", tensor, op, algorithm, group, options)
     return _average(tensor, op, group)
 
 
-def reduce_scatter(tensor, op="sum", *, algorithm="ring", group=None):
+def reduce_scatter(tensor, op="sum", *, algorithm="ring", group=None, **options):
     """Return this rank's chunk of the elementwise ``op`` over all ranks: a 1-D view into ``tensor``.
 
-    Chunk r of N holds elements ``chunk_bounds(numel, N)[r]`` to ``[r + 1]``. The rest of ``tensor`` is overwritten.
+    The rest of ``tensor`` is overwritten.
     """
-    flat_tensor, group = _check("reduce_scatter", tensor, op, group)
-    run(_schedule("reduce_scatter", algorithm, group.size()), flat_tensor, op, group)
-    start, stop = chunk_bounds(tensor.numel(), group.size())[group.rank() :][:2].tolist()
-    return _average(flat_tensor[start:stop], op, group)
+    flat, group = _in_place("reduce_scatter", tensor, op, algorithm, group, options)
+    return _average(_chunk(flat, group), op, group)
 
 
-def all_gather(tensor, *, algorithm="ring", group=None):
-    """Fill ``tensor`` on every rank with rank r's chunk r (see ``reduce_scatter``). Returns ``tensor``."""
-    flat_tensor, group = _check("all_gather", tensor, "sum", group)
-    run(_schedule("all_gather", algorithm, group.size()), flat_tensor, "sum", group)
+def all_gather(tensor, *, algorithm="ring", group=None, **options):
+    """Fill ``tensor`` on every rank with rank r's chunk r. Returns ``tensor``."""
+    _in_place("all_gather", tensor, "sum", algorithm, group, options)
     return tensor
 
 
-def reduce(tensor, root=0, op="sum", *, algorithm="flat", group=None):
-    """Replace ``tensor`` on rank ``root`` of the group by the ``op`` over all ranks; others keep theirs.
+def reduce(tensor, root=0, op="sum", *, algorithm="flat", group=None, **options):
+    """Replace ``tensor`` on rank ``root`` by the elementwise ``op`` over all ranks. Returns ``tensor``.
 
-    Returns ``tensor``.
+    What the others' holds afterwards depends on the algorithm: by "flat" what it held, by others partial results.
     """
-    flat_tensor, group = _check("reduce", tensor, op, group)
-    run(_schedule("reduce", algorithm, group.size(), root=root), flat_tensor, op, group)
+    _, group = _in_place("reduce", tensor, op, algorithm, group, options | {"root": root})
     return _average(tensor, op, group) if group.rank() == root else tensor
 
 
-def broadcast(tensor, root=0, *, algorithm="ring", chunks=None, group=None):
-    """Replace ``tensor`` on every rank by that of rank ``root`` of the group. Returns ``tensor``.
+def broadcast(tensor, root=0, *, algorithm="ring", group=None, **options):
+    """Replace ``tensor`` on every rank by that of rank ``root``. Returns ``tensor``.
 
-    ``chunks`` is how many pieces follow each other round the ring; by default pieces of about 256 KiB.
+    ``chunks=``, which "ring" and the binary trees take, is how many pieces follow each other; by default as many as
+    should be fastest (``auto.best_chunks``).
     """
-    flat_tensor, group = _check("broadcast", tensor, "sum", group)
-    options = {"root": root}
-    if algorithm == "ring":
-        size = tensor.numel() * tensor.element_size()
-        options["chunks"] = chunks or max(1, min(64, size // 2**18))
-    elif chunks is not None:
-        raise ValueError(f'chunks={chunks} is for algorithm="ring"; {algorithm!r} sends the buffer whole')
-    run(_schedule("broadcast", algorithm, group.size(), **options), flat_tensor, "sum", group)
+    _in_place("broadcast", tensor, "sum", algorithm, group, options | {"root": root})
     return tensor
 
 
+def gather(tensor, root=0, *, algorithm="flat", group=None, **options):
+    """Fill ``tensor`` on rank ``root`` with rank r's chunk r. Returns ``tensor``.
+
+    By other algorithms than "flat" the other ranks pass chunks on: theirs are overwritten in part.
+    """
+    _in_place("gather", tensor, "sum", algorithm, group, options | {"root": root})
+    return tensor
+
+
+def scatter(tensor, root=0, *, algorithm="flat", group=None, **options):
+    """Return chunk r of rank ``root``'s ``tensor`` on rank r: a 1-D view into its own ``tensor``, of the same size.
+
+    By other algorithms than "flat" ranks pass chunks on, and more than its own is overwritten.
+    """
+    flat, group = _in_place("scatter", tensor, "sum", algorithm, group, options | {"root": root})
+    return _chunk(flat, group)
+
+
+def all_to_all(
+    output, input, output_split_sizes=None, input_split_sizes=None, *, algorithm="pairwise", group=None, **options
+):
+    """Send chunk r of ``input`` to rank r, and put what rank r sends at place r of ``output``. Returns ``output``.
+
+    Without sizes ``output`` takes N times as much as this rank's chunk of ``input``: as much as ``input`` where N
+    divides it. Sizes are rows, one number a rank, as in ``torch.distributed.all_to_all_single``; only "pairwise" takes
+    them, since only the two ends of a message know its size. ``output`` and ``input`` may not overlap.
+    """
+    sent, group = _check("all_to_all", input, "sum", group)
+    received, _ = _check("all_to_all", output, "sum", group)
+    splits = _splits(output, input, output_split_sizes, input_split_sizes, group)
+    if splits and algorithm not in ("pairwise", "auto"):
+        raise ValueError(
+            f"algorithm {algorithm!r} passes chunks on, so every rank must know every chunk's size; for "
+            'input_split_sizes and output_split_sizes take algorithm="pairwise"'
+        )
+    schedule = _schedule("all_to_all", "pairwise" if splits else algorithm, group, sent, options)
+    run_all_to_all(schedule, received, sent, splits, group)
+    return output
+
+
+def barrier(*, algorithm="dissemination", group=None, **options):
+    """Return when every rank has called it."""
+    group = _member("barrier", group)
+    token = torch.zeros(1, dtype=torch.uint8, device=_device(group))
+    run(_schedule("barrier", algorithm, group, token, options), token, "max", group)
+    if token.is_cuda:
+        torch.cuda.current_stream().synchronize()
+
+
+def _in_place(collective, tensor, op, algorithm, group, options):
+    """Run the collective; the tensor as one flat view, and the group."""
+    flat, group = _check(collective, tensor, op, group)
+    run(_schedule(collective, algorithm, group, flat, options), flat, op, group)
+    return flat, group
+
+
+def _schedule(collective, algorithm, group, flat, options):
+    if options.get("shape") is not None:
+        options = options | {"shape": tuple(options["shape"])}
+    size = flat.numel() * flat.element_size()
+    return _made(collective, algorithm, group.size(), size, **options)
+
+
+@lru_cache(maxsize=1024)
+def _made(collective, algorithm, world_size, size, **options):
+    """The schedule; sizes that need the same one share it."""
+    name, options = chosen(collective, algorithm, world_size, size, **options)
+    return _built(collective, name, world_size, **options)
+
+
 @lru_cache(maxsize=256)
-def _schedule(collective, algorithm, world_size, **options):
-    choices = ALGORITHMS[collective]
-    if algorithm not in choices:
-        raise ValueError(f"algorithm is {algorithm!r}; {collective} has {', '.join(map(repr, choices))}")
-    return choices[algorithm](world_size, **options)
+def _built(collective, name, world_size, **options):
+    return ALGORITHMS[collective][name](world_size, **options)
+
+
+def _chunk(flat, group):
+    start, stop = chunk_bounds(flat.numel(), group.size())[group.rank() :][:2].tolist()
+    return flat[start:stop]
+
+
+def _splits(output, input, output_sizes, input_sizes, group):
+    """``(outgoing, incoming)``, elements by rank, or None without sizes. ValueError where the tensors do not fit."""
+    if (output.dtype, output.device) != (input.dtype, input.device):
+        raise ValueError(
+            f"output is {output.dtype} on {output.device}, input {input.dtype} on {input.device}; make them alike"
+        )
+    ends = min(output.data_ptr() + output.nbytes, input.data_ptr() + input.nbytes)
+    if max(output.data_ptr(), input.data_ptr()) < ends:
+        raise ValueError("output and input of all_to_all overlap in memory; pass another tensor as output")
+    world_size = group.size()
+    if output_sizes is None and input_sizes is None:
+        start, stop = chunk_bounds(input.numel(), world_size)[group.rank() :][:2].tolist()
+        if output.numel() != world_size * (stop - start):
+            raise ValueError(
+                f"output has {output.numel()} elements; the chunk of {world_size} ranks' {input.numel()} elements that "
+                f"goes to rank {group.rank()} has {stop - start}, so {world_size * (stop - start)} arrive"
+            )
+        return None
+    return tuple(
+        _rows(name, tensor, sizes, world_size)
+        for name, tensor, sizes in (("input", input, input_sizes), ("output", output, output_sizes))
+    )
+
+
+def _rows(name, tensor, sizes, world_size):
+    """Split sizes in rows to sizes in elements."""
+    rows = len(tensor) if tensor.dim() else 1
+    if sizes is None:
+        sizes = [rows / world_size] * world_size if rows % world_size else [rows // world_size] * world_size
+    sizes = tuple(sizes)
+    if len(sizes) != world_size or sum(sizes) != rows or any(size != int(size) or size < 0 for size in sizes):
+        raise ValueError(
+            f"{name}_split_sizes is {list(sizes)}; give {world_size} whole numbers, one a rank, whose sum is the "
+            f"{rows} rows of {name}"
+        )
+    row = tensor.numel() // rows if rows else 0
+    return tuple(int(size) * row for size in sizes)
 
 
 def _check(name, tensor, op, group):
@@ -102,15 +201,24 @@ def _check(name, tensor, op, group):
         raise ValueError(f'op="avg" needs a floating-point or complex tensor; this one is {tensor.dtype}. Use "sum"')
     if op in ("max", "min") and tensor.is_complex():
         raise ValueError(f"op={op!r} is not defined for {tensor.dtype}: complex numbers have no order")
+    return tensor.detach().view(-1), _member(name, group)
+
+
+def _member(name, group):
+    """The group, the default one for None, of which this rank must be a member."""
     if not dist.is_initialized():
         raise RuntimeError(f"{name} needs a process group; call it inside launch(...), or init_process_group first")
     if group is dist.GroupMember.NON_GROUP_MEMBER:
         raise ValueError(f"rank {dist.get_rank()} is not in the group it passed to {name}; only members may call it")
-    group = group or dist.group.WORLD
-    return tensor.detach().view(-1), group
+    return group or dist.group.WORLD
 
 
 def _average(tensor, op, group):
     if op == "avg":
-        tensor.detach().div_(group.size())
+        tensor.detach().div_(_member("", group).size())
     return tensor
+
+
+def _device(group):
+    """Where the group's messages lie: the GPU where it has NCCL alone."""
+    return "cuda" if torch.device("cpu") not in group._device_types else "cpu"

@@ -1,232 +1,299 @@
-"""Run a schedule on real ranks: point-to-point messages over ``torch.distributed``, in place.
+"""Run a schedule on real ranks: point-to-point messages over ``torch.distributed``.
 
-There is no barrier between rounds. A send waits only for what must have arrived in the chunk it reads,
-and a chunk to be reduced lands in scratch memory that is kept from call to call: fresh memory costs a page
-fault every 4 KiB, which at these speeds is as much as the message. A chunk above ``SEGMENT_BYTES`` travels in
-several messages, so that a rank reduces one while the next is on its way and scratch memory stays bounded.
+The order of messages, and what each waits for, is worked out once (see ``program``). What has to be reduced lands in
+scratch memory that is kept from call to call: fresh memory costs a page fault every 4 KiB, which at these speeds is as
+much as the message.
 """
 
 import os
-from collections import deque
+import threading
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
+from zlib import crc32
 
 import torch
 import torch.distributed as dist
 
-from ringzero.collectives.schedule import Schedule, chunk_bounds
+from ringzero.collectives.program import LANDINGS, SEGMENT_BYTES, Combine, Program, Receive, Send, Wait, program
+from ringzero.collectives.schedule import COLLECTIVES, Schedule
 
-SEGMENT_BYTES = 2 * 2**20
-SCRATCH_SEGMENTS = 4  # landing places in use at once; the fifth arrival waits until one is reduced
-HEADER_TAG = 2**30  # of the message that says how much a rank brings; data has smaller tags
+HEADER_TAG = 2**30  # of the message that says what a rank calls and brings; data has smaller tags
 
 REDUCE = {
-    "sum": torch.Tensor.add_,
-    "avg": torch.Tensor.add_,  # divided once, by the caller
-    "product": torch.Tensor.mul_,
-    "max": lambda mine, theirs: torch.maximum(mine, theirs, out=mine),
-    "min": lambda mine, theirs: torch.minimum(mine, theirs, out=mine),
+    "sum": torch.add,
+    "avg": torch.add,  # divided once, by the caller
+    "product": torch.mul,
+    "max": torch.maximum,
+    "min": torch.minimum,
 }
-
-
-class Message(NamedTuple):
-    """One transfer as one rank sees it: elements ``start:stop`` of its buffer, to or from ``peer``."""
-
-    peer: int
-    start: int
-    stop: int
-    reduce: bool
-
-
-class Program(NamedTuple):
-    """What one rank does: by round and segment, the messages it receives and those it sends; and with whom."""
-
-    steps: list[tuple[list[Message], list[Message]]]
-    receives_from: list[int]
-    sends_to: list[int]
 
 
 def run(schedule: Schedule, flat: torch.Tensor, op="sum", group=None):
     """Run ``schedule`` in place on ``flat``, this rank's 1-D contiguous buffer.
 
-    Raises ValueError when a neighbour's buffer has another size or type (on the CPU; NCCL cannot tell cheaply).
+    Raises ValueError when a rank that it deals with calls something else (another collective, algorithm or ``op``) or
+    brings another size or type: on the CPU; NCCL cannot tell cheaply.
     """
-    group = group or dist.group.WORLD
-    program = _program(schedule, group.rank(), flat.numel(), flat.element_size())
-    execute = _run_grouped if flat.is_cuda else _run_eager
-    execute(program, flat, REDUCE[op], group)
+    _run(schedule, (flat,), flat.numel(), op, group or dist.group.WORLD)
+
+
+def run_all_to_all(schedule: Schedule, output, input, splits=None, group=None):
+    """Run an all-to-all from the 1-D buffer ``input`` to ``output``; errors as in ``run``.
+
+    ``splits`` are two tuples, how many elements go to each rank and how many come from each; without them ``input``
+    holds N chunks (``chunk_bounds``). With them, only the two ends of a chunk know its size and may handle it.
+    """
+    _run(schedule, (input, output), splits or input.numel(), "sum", group or dist.group.WORLD)
+
+
+def _run(schedule, memory, sizes, op, group):
+    if not _needs_the_host(memory[0], group):
+        return _run_here(schedule, memory, sizes, op, group)
+    copies = [buffer.to("cpu", copy=True) for buffer in memory]
+    _run_here(schedule, copies, sizes, op, group)
+    for buffer, copy in zip(memory, copies, strict=True):
+        buffer.copy_(copy)
+
+
+def _needs_the_host(tensor, group):
+    """Whether the tensor is on a GPU and the group cannot send from there, as gloo cannot."""
+    return tensor.is_cuda and "nccl" not in dist.get_backend_config(group)
+
+
+def _in_groups(tensor):
+    """Whether messages go out in groups; see ``_Grouped``."""
+    return tensor.is_cuda
+
+
+def _run_here(schedule, memory, sizes, op, group):
+    grouped = _in_groups(memory[0])
+    call = _call(schedule, group.rank(), sizes, memory[0].dtype, op, grouped)
+    messenger = (_Grouped if grouped else _Eager)(call, group)
+    scratch = _take_scratch(call.program.scratch, memory[0])
+    memory = (*memory, None, scratch) if len(memory) == 1 else (*memory, scratch)
+    for step in call.program.steps:
+        kind = type(step)
+        if kind is Receive:
+            messenger.receive(_view(memory, step.into), step.peer)
+        elif kind is Send:
+            messenger.send(_view(memory, step.source), step.peer)
+        elif kind is Wait:
+            messenger.wait(step.request)
+        elif kind is Combine:
+            mine, theirs = _view(memory, step.into), _view(memory, step.arrived)
+            first, second = (mine, theirs) if step.kept_first else (theirs, mine)
+            call.reduce(first, second, out=mine)
+        else:
+            _view(memory, step.into).copy_(_view(memory, step.source))
+    messenger.end()
+    _keep_scratch(scratch)
+
+
+def _view(memory, place):
+    buffer, start, stop = place
+    return memory[buffer][start:stop]
+
+
+class _Call(NamedTuple):
+    """What is known before a call is made. A header is two numbers: elements, and what ``_code`` makes of the call."""
+
+    program: Program
+    reduce: object
+    tag: int
+    signature: tuple[int, int]
+    headers: list[tuple[int, torch.Tensor]]  # rank to send to, header
+    expected: dict[int, list[int]]  # rank to receive from -> header
+    check_first: bool
 
 
 @lru_cache(maxsize=256)
-def _program(schedule, rank, numel, element_size):
-    bounds = chunk_bounds(numel, schedule.chunks)
-    largest = -(-numel // schedule.chunks) * element_size
-    segments = max(1, -(-largest // SEGMENT_BYTES))  # the same for every chunk, so that sender and receiver agree
-    steps = []
-    for round in schedule.rounds:
-        mine = [t for t in round if rank in (t.src, t.dst)]
-        for segment in range(segments):
-            receives, sends = [], []
-            for src, dst, chunk, reduce in mine:
-                inner = chunk_bounds(int(bounds[chunk + 1] - bounds[chunk]), segments) + bounds[chunk]
-                start, stop = int(inner[segment]), int(inner[segment + 1])
-                if stop > start:
-                    message = Message(src if dst == rank else dst, start, stop, reduce)
-                    (receives if dst == rank else sends).append(message)
-            if receives or sends:
-                steps.append((receives, sends))
-    receives_from = sorted({message.peer for receives, _ in steps for message in receives})
-    sends_to = sorted({message.peer for _, sends in steps for message in sends})
-    return Program(steps, receives_from, sends_to)
+def _call(schedule, rank, sizes, dtype, op, by_round):
+    made, code = program(schedule, rank, sizes, dtype.itemsize, by_round), _code(schedule, op, dtype)
+    headers = [(peer, torch.tensor([elements, code])) for peer, elements in made.sends_to.items()]
+    expected = {peer: [elements, code] for peer, elements in made.receives_from.items()}
+    known_to_all = isinstance(sizes, int)
+    signature = (sizes if known_to_all else -1, code)
+    tag = crc32(repr(signature).encode()) % HEADER_TAG
+    return _Call(made, REDUCE[op], tag, signature, headers, expected, check_first=not known_to_all)
 
 
-def _run_eager(program, flat, combine, group):
-    """CPU: each message is a request of its own, waited for when a later message needs what it touches."""
-    _let_the_caller_run(group)
-    headers = _Headers(program, flat, group)
-    arriving = {}  # start -> (work, target, landing): what is on its way into flat[start:]
-    leaving = {}  # start -> work of the last send that reads flat[start:]
-    landings = deque()  # starts of the arrivals that hold scratch memory, oldest first
+class _Eager:
+    """CPU: each message is a request of its own.
 
-    def sent(start):
-        if (work := leaving.pop(start, None)) is not None:
-            headers.check()
+    Each rank tells those it sends to what it calls and brings, beside the data, which does not wait for it. The data's
+    tag depends on that too, so buffers that do not match never meet: gloo would end the process if the larger went into
+    the smaller, and say nothing the other way round. On a group of gloo's own, the same call is checked only once: a
+    header takes a third of the time of a small message. A recording group, as ``launch`` has, checks every call.
+    """
+
+    def __init__(self, call, group):
+        known = _known.get(group) or _get_to_know(group)
+        self._group, self._call, self._agreed = known.backend or group, call, known.agreed
+        self._requests, self._headers = [], None
+        if (call.headers or call.expected) and (self._agreed is None or call.signature not in self._agreed):
+            self._send_headers()
+
+    def receive(self, into, peer):
+        self._requests.append(self._group.recv([into], peer, self._call.tag))
+
+    def send(self, source, peer):
+        self._requests.append(self._group.send([source], peer, self._call.tag))
+
+    def wait(self, request):
+        if self._headers:
+            self._check_headers()
+        self._requests[request].wait()
+
+    def end(self):
+        if self._headers:
+            self._check_headers()
+
+    def _send_headers(self):
+        expected = self._call.expected
+        self._arrived = torch.empty(len(expected), 2, dtype=torch.int64)
+        self._headers = [
+            self._group.recv([row], peer, HEADER_TAG) for row, peer in zip(self._arrived, expected, strict=True)
+        ]
+        self._headers += [self._group.send([header], peer, HEADER_TAG) for peer, header in self._call.headers]
+        if self._call.check_first:
+            self._check_headers()
+
+    def _check_headers(self):
+        """Raise ValueError unless every rank we receive from calls what we call."""
+        for work in self._headers:
             work.wait()
-
-    def settle(start):
-        if (arrival := arriving.pop(start, None)) is not None:
-            work, target, landing = arrival
-            headers.check()
-            work.wait()
-            if landing is not None:
-                sent(start)
-                combine(target, landing[: target.numel()])
-                landings.remove(start)
-                _scratch_free(landing)
-
-    for receives, sends in program.steps:
-        before = [arriving.get(message.start) for message in sends]
-        # Receives first: then the data has somewhere to go, and gloo sends it without asking again.
-        for peer, start, stop, reduce in receives:
-            settle(start)
-            target, landing = flat[start:stop], None
-            if reduce:
-                if len(landings) == SCRATCH_SEGMENTS:
-                    settle(landings[0])
-                landing = _scratch(target)
-                landings.append(start)
-            else:
-                sent(start)
-            into = target if landing is None else landing[: stop - start]
-            arriving[start] = (group.recv([into], peer, headers.tag), target, landing)
-        for (peer, start, stop, _), arrival in zip(sends, before, strict=True):
-            if arrival is not None and arriving.get(start) is arrival:
-                settle(start)
-            sent(start)
-            leaving[start] = group.send([flat[start:stop]], peer, headers.tag)
-    for start in list(arriving):
-        settle(start)
-    for start in list(leaving):
-        sent(start)
-    headers.check()
+        self._headers = None
+        for (peer, expected), header in zip(self._call.expected.items(), self._arrived.tolist(), strict=True):
+            if header != expected:
+                raise ValueError(_difference(self._group.rank(), expected, peer, header))
+        if self._agreed is not None and not self._call.check_first:
+            self._agreed.add(self._call.signature)
 
 
-def _run_grouped(program, flat, combine, group):
+class _Grouped:
     """GPU: the messages of a round go out as one group, the only order in which NCCL cannot deadlock.
 
     Waiting is the stream's business, so the reductions queue up behind the messages without stopping the CPU.
     """
-    for receives, sends in program.steps:
-        operations, landings = [], []
-        for peer, start, stop, reduce in receives:
-            target = flat[start:stop]
-            into = torch.empty_like(target) if reduce else target
-            operations.append(dist.P2POp(dist.irecv, into, group=group, group_peer=peer))
-            if reduce:
-                landings.append((target, into))
-        for peer, start, stop, _ in sends:
-            operations.append(dist.P2POp(dist.isend, flat[start:stop], group=group, group_peer=peer))
-        for work in dist.batch_isend_irecv(operations):
-            work.wait()
-        for target, landing in landings:
-            combine(target, landing)
+
+    def __init__(self, call, group):
+        self._group, self._operations = group, []
+
+    def receive(self, into, peer):
+        self._operations.append(dist.P2POp(dist.irecv, into, group=self._group, group_peer=peer))
+
+    def send(self, source, peer):
+        self._operations.append(dist.P2POp(dist.isend, source, group=self._group, group_peer=peer))
+
+    def wait(self, request):
+        if self._operations:
+            for work in _post_together(self._operations, self._group):
+                work.wait()
+            self._operations = []
+
+    def end(self):
+        pass
 
 
-class _Headers:
-    """Each rank tells those it sends to how much it brings, beside the data, which does not wait for it.
-
-    The data's tag depends on size and type, so buffers that do not match never meet: gloo would end the process
-    if the larger went into the smaller, and say nothing the other way round.
-    """
-
-    def __init__(self, program, flat, group):
-        self._rank, self._mine = group.rank(), (flat.numel(), flat.dtype)
-        self.tag, words = _signature(flat.numel(), flat.dtype)
-        self._theirs = {peer: torch.empty_like(words) for peer in program.receives_from}
-        self._works = [group.recv([words], peer, HEADER_TAG) for peer, words in self._theirs.items()]
-        self._works += [group.send([words], peer, HEADER_TAG) for peer in program.sends_to]
-
-    def check(self):
-        """Raise ValueError unless every rank we receive from brings what we bring. Only the first call waits."""
-        if not self._works:
-            return
-        for work in self._works:
-            work.wait()
-        self._works = []
-        for peer, words in self._theirs.items():
-            numel, code = words.tolist()
-            if (numel, _TYPES[code]) != self._mine:
-                raise ValueError(
-                    f"rank {peer} of the group brought {numel} elements of {_TYPES[code]}, rank {self._rank} brought "
-                    f"{self._mine[0]} of {self._mine[1]}; every rank must pass a tensor of the same size and dtype"
-                )
+def _post_together(operations, group):
+    """``dist.batch_isend_irecv``, which makes one NCCL launch of them only in groups of torch's own class."""
+    if type(group) is dist.ProcessGroup:
+        return dist.batch_isend_irecv(operations)
+    device = operations[0].tensor.device
+    group._start_coalescing(device)
+    works = []
+    for each in operations:
+        peer = {"group_dst" if each.op is dist.isend else "group_src": each.group_peer}
+        works.append(each.op(each.tensor, group=group, **peer))
+    together = group._end_coalescing(device)
+    return works if together is None else [together]
 
 
-@lru_cache(maxsize=256)
-def _signature(numel, dtype):
-    """The tag of the data and the words of the header for a buffer like this."""
-    code = _TYPES.index(dtype)
-    return (numel * len(_TYPES) + code) % HEADER_TAG, torch.tensor([numel, code])
+def _code(schedule, op, dtype):
+    """A number that differs where what is called does, and the names that an error gives can be read from."""
+    first = repr(schedule.rounds[0]) if len(schedule.rounds) else ""
+    algorithm = crc32(f"{schedule.name} {schedule.chunks} {schedule.root} {len(schedule.rounds)} {first}".encode())
+    names = (COLLECTIVES.index(schedule.collective), _OPS.index(op), _TYPES.index(dtype))
+    return algorithm << 24 | names[0] << 16 | names[1] << 8 | names[2]
 
 
+def _difference(rank, expected, peer, header):
+    """What an error says of two headers."""
+    (mine, my_code), (theirs, their_code) = expected, header
+    if my_code >> 8 != their_code >> 8:
+        calls = [_called(code) for code in (their_code, my_code)]
+        more = ", but with another algorithm, root or number of chunks" if calls[0] == calls[1] else ""
+        return (
+            f"rank {peer} of the group called {calls[0]}, rank {rank} called {calls[1]}{more}; every rank must make "
+            "the same calls in the same order"
+        )
+    types = [_TYPES[code & 255] for code in (their_code, my_code)]
+    if COLLECTIVES[my_code >> 16 & 255] == "all_to_all":
+        return (
+            f"rank {peer} of the group sends {theirs} elements of {types[0]}, rank {rank} expects {mine} of "
+            f"{types[1]}; input_split_sizes on the one must be output_split_sizes on the other"
+        )
+    return (
+        f"rank {peer} of the group brought {theirs} elements of {types[0]}, rank {rank} brought {mine} of {types[1]}; "
+        "every rank must pass a tensor of the same size and dtype"
+    )
+
+
+def _called(code):
+    collective, op = COLLECTIVES[code >> 16 & 255], _OPS[code >> 8 & 255]
+    return f'{collective}(op="{op}")' if "reduce" in collective else collective
+
+
+_OPS = list(REDUCE)
 _TYPES = sorted({value for value in vars(torch).values() if isinstance(value, torch.dtype)}, key=str)
 
-_free = []  # scratch buffers (uint8) not in use, kept for the next call
+_mine = threading.local()  # .scratch: memory that this thread's last call used
 
 
-def _scratch(like):
-    """A buffer at least as long as ``like``, of its dtype: a kept one, else a new one."""
-    needed = like.numel() * like.element_size()
-    for index, buffer in enumerate(_free):
-        if buffer.numel() >= needed:
-            return _free.pop(index).view(like.dtype)
-    rounded = -(-needed // 64) * 64  # a whole number of elements of any type
-    return torch.empty(rounded, dtype=torch.uint8).view(like.dtype)
+def _take_scratch(elements, like):
+    """``elements`` of scratch memory beside ``like`` and of its type: that of the last call, if it is large enough."""
+    if _in_groups(like) or not elements:
+        return like.new_empty(elements)
+    kept, _mine.scratch = getattr(_mine, "scratch", None), None  # not kept if this call fails: messages may still land
+    size = elements * like.element_size()
+    if kept is None or kept.numel() < size:
+        kept = torch.empty(-(-size // 64) * 64, dtype=torch.uint8)  # a whole number of elements of any type
+    return kept.view(like.dtype)
 
 
-def _scratch_free(buffer):
-    _free.append(buffer.view(torch.uint8))
-    _free.sort(key=torch.Tensor.numel)
-    del _free[:-SCRATCH_SEGMENTS]
+def _keep_scratch(buffer):
+    if not _in_groups(buffer) and 0 < buffer.nbytes <= LANDINGS * SEGMENT_BYTES:
+        _mine.scratch = buffer.view(torch.uint8)
 
 
-_calmed = set()  # groups whose event threads were seen to
+class _Known(NamedTuple):
+    """Of a group: its backend, to send past torch's dispatcher, which takes microseconds; signatures of checked calls.
+
+    Both are None for a group that records.
+    """
+
+    backend: object
+    agreed: set | None
 
 
-def _let_the_caller_run(group):
-    """Ask Linux that gloo's event thread not preempt the thread that works with it.
+_known = WeakKeyDictionary()  # group -> _Known
 
-    The event thread polls sockets. While the caller holds a connection's lock it tries again at once, and again; if it
-    took the caller's core at that moment, it burns its time slice, 3 to 4 ms, waiting for a thread it keeps from
+
+def _get_to_know(group):
+    """Ask Linux that the group's event thread not preempt the thread that works with it; see how it sends.
+
+    gloo's event thread polls sockets. While the caller holds a connection's lock it tries again at once, and again; if
+    it took the caller's core at that moment, it burns its time slice, 3 to 4 ms, waiting for a thread it keeps from
     running. As a batch thread it takes an idle core, or waits until the caller sleeps: a small all-reduce of 4 ranks on
     2 cores then takes a fifth of the time. Needs no privilege; elsewhere than on Linux nothing happens.
     """
-    key = (os.getpid(), id(group), group.group_name)
-    if key in _calmed or not hasattr(os, "SCHED_BATCH"):
-        return
-    _calmed.add(key)
-    set_event_threads(os.SCHED_BATCH)
+    if hasattr(os, "SCHED_BATCH"):
+        set_event_threads(os.SCHED_BATCH)
+    plain = type(group) is dist.ProcessGroup  # and not one in Python, which wants to see every message
+    _known[group] = _Known(group._get_backend(torch.device("cpu")), set()) if plain else _Known(None, None)
+    return _known[group]
 
 
 def set_event_threads(policy):

@@ -1,0 +1,153 @@
+"""Time one collective on one size, by several implementations in turn, as nccl-tests does. Runs on each rank.
+
+In place, a collective works on one buffer, of which chunk r is rank r's. Out of place, input and output lie apart:
+where an implementation works in place only, what the rank brings is copied over first, and that is timed too.
+"""
+
+import os
+import time
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+
+import ringzero
+from ringzero.bench.collectives import CALMED, IN_PLACE, OUT_OF_PLACE
+from ringzero.collectives.run import set_event_threads
+from ringzero.collectives.schedule import chunk_bounds
+
+WARM_UP, ITERATIONS, MINIMUM = 3, 41, 9
+SECONDS = 2.0  # on one collective and size; after that no more than MINIMUM iterations of each implementation
+ROOT = 0
+FORMS = {"all_to_all": (OUT_OF_PLACE,), "barrier": (IN_PLACE,)}  # the others have both
+
+
+def measure(collective, size, algorithms, backend):
+    """``{(implementation, form): (seconds of each iteration on its slowest rank, wrong elements on all ranks)}``.
+
+    Implementations: the ``algorithms``, the backend's own by its name, and for gloo on Linux ``CALMED``.
+    """
+    case = _Case.of(collective, size // 4, dist.new_group(backend=backend))  # launch's own group records
+    peers = (backend, CALMED) if backend == "gloo" and hasattr(os, "SCHED_BATCH") else (backend,)
+    keys = [(name, form) for name in (*algorithms, *peers) for form in FORMS.get(collective, (OUT_OF_PLACE, IN_PLACE))]
+    seconds, wrong = {key: [] for key in keys}, dict.fromkeys(keys, 0)
+    started = time.monotonic()
+    for iteration in range(-WARM_UP, ITERATIONS):
+        turn = iteration % len(keys)
+        for key in keys[turn:] + keys[:turn]:  # nobody always follows the same neighbour
+            implementation, form = key
+            if CALMED in peers:
+                set_event_threads(os.SCHED_OTHER if implementation == backend else os.SCHED_BATCH)
+            took = case.seconds(form, None if implementation in peers else implementation)
+            if iteration < 0:
+                wrong[key] = case.wrong()
+            else:
+                seconds[key].append(took)
+        if iteration >= MINIMUM and _slowest(time.monotonic() - started) > SECONDS:
+            break
+    return {key: (seconds[key], wrong[key]) for key in keys}
+
+
+@dataclass(frozen=True)
+class _Case:
+    """What this rank holds: 1-D buffers. ``brings`` and ``gets`` are slices of them, before and after."""
+
+    collective: str
+    group: object
+    source: torch.Tensor
+    expected: torch.Tensor
+    buffer: torch.Tensor
+    chunk: slice
+    brings: slice
+    gets: slice
+
+    @classmethod
+    def of(cls, collective, numel, group):
+        rank, n = group.rank(), group.size()
+        numel = max(n, numel // n * n)
+        chunk, whole = slice(*chunk_bounds(numel, n)[rank : rank + 2].tolist()), slice(0, numel)
+        at_root = whole if rank == ROOT else slice(0, 0)
+        brings = {"all_gather": chunk, "gather": chunk, "broadcast": at_root, "scatter": at_root}
+        gets = {"reduce_scatter": chunk, "scatter": chunk, "reduce": at_root, "gather": at_root, "barrier": slice(0, 0)}
+        source, expected = _numbers(numel, rank), _expected(collective, numel, n, chunk)
+        slices = (chunk, brings.get(collective, whole), gets.get(collective, whole))
+        return cls(collective, group, source, expected, source.clone(), *slices)
+
+    def seconds(self, form, algorithm):
+        """What one call takes on the slowest rank; ``algorithm`` is None for the backend's own."""
+        self.buffer.copy_(self.source) if form == IN_PLACE else self.buffer.fill_(-1)
+        input = self.buffer if form == IN_PLACE else self.source
+        dist.barrier()
+        _synchronise()
+        start = time.perf_counter()
+        self._ours(algorithm, input) if algorithm else PEERS[self.collective](self, self.buffer, input)
+        _synchronise()
+        return _slowest(time.perf_counter() - start)
+
+    def wrong(self):
+        """How many elements on all ranks are not what they must be."""
+        mistakes = (self.buffer[self.gets] != self.expected[self.gets]).sum()
+        dist.all_reduce(mistakes)
+        return int(mistakes)
+
+    def _ours(self, algorithm, input):
+        if self.collective == "barrier":
+            ringzero.barrier(algorithm=algorithm, group=self.group)
+        elif self.collective == "all_to_all":
+            ringzero.all_to_all(self.buffer, input, algorithm=algorithm, group=self.group)
+        else:
+            self.bring(self.buffer, input)
+            getattr(ringzero, self.collective)(self.buffer, algorithm=algorithm, group=self.group)
+
+    def bring(self, output, input):
+        """For what works in place only."""
+        if input is not output:
+            output[self.brings].copy_(input[self.brings])
+        return output
+
+    def chunks(self, buffer):
+        return list(buffer.chunk(self.group.size())) if self.group.rank() == ROOT else None
+
+
+_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor  # torch 2.13 and before
+_reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
+
+PEERS = {  # torch.distributed's own, with a case, output and input (which may be one buffer)
+    "all_reduce": lambda c, o, i: dist.all_reduce(c.bring(o, i), group=c.group),
+    "reduce_scatter": lambda c, o, i: _reduce_scatter(o[c.chunk], i, group=c.group),
+    "all_gather": lambda c, o, i: _all_gather(o, i[c.chunk], group=c.group),
+    "broadcast": lambda c, o, i: dist.broadcast(c.bring(o, i), group_src=ROOT, group=c.group),
+    "reduce": lambda c, o, i: dist.reduce(c.bring(o, i), group_dst=ROOT, group=c.group),
+    "gather": lambda c, o, i: dist.gather(i[c.chunk], c.chunks(o), group_dst=ROOT, group=c.group),
+    "scatter": lambda c, o, i: dist.scatter(o[c.chunk], c.chunks(i), group_src=ROOT, group=c.group),
+    "all_to_all": lambda c, o, i: dist.all_to_all_single(o, i, group=c.group),
+    "barrier": lambda c, o, i: dist.barrier(group=c.group),
+}
+
+
+def _numbers(numel, rank):
+    """Whole numbers, so that a sum is exact in any order and every element can be checked."""
+    return torch.arange(numel, dtype=torch.int64).mul_(rank + 3).remainder_(1009).float()
+
+
+def _expected(collective, numel, n, mine):
+    """The buffer when all is done, where a rank gets it."""
+    everyone = [_numbers(numel, rank) for rank in range(n)]
+    if "reduce" in collective:
+        return sum(everyone)
+    if collective in ("all_gather", "gather"):
+        return torch.cat([part.chunk(n)[rank] for rank, part in enumerate(everyone)])
+    if collective == "all_to_all":
+        return torch.cat([part[mine] for part in everyone])
+    return everyone[ROOT]
+
+
+def _slowest(seconds):
+    number = torch.tensor(seconds, dtype=torch.float64)
+    dist.all_reduce(number, op=dist.ReduceOp.MAX)
+    return number.item()
+
+
+def _synchronise():
+    if torch.cuda.is_available() and torch.get_default_device().type == "cuda":
+        torch.cuda.synchronize()
