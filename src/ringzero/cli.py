@@ -33,6 +33,7 @@ def main():
     lazy={
         "cluster": "ringzero.bench.cluster:command",
         "collectives": "ringzero.bench.collectives:command",
+        "diagnosis": "ringzero.bench.diagnosis:command",
         "hostile": "ringzero.bench.hostile:command",
         "launch": "ringzero.bench.launch:command",
         "prediction": "ringzero.bench.prediction:command",

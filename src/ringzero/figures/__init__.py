@@ -1,7 +1,8 @@
 """Figures for a page with no kernel: inline SVG that follows the page's light or dark colours.
 
 ``spacetime`` draws a schedule, ``timeline`` what ranks really did, ``chart`` measured against predicted,
-``before_after`` what a collective did on each rank, ``explore`` puts a whole grid of figures behind labelled inputs.
+``before_after`` what a collective did on each rank, ``explore`` puts a whole grid of figures behind labelled inputs,
+``stepper`` goes through schedules round by round.
 Each returns an object that a notebook shows.
 """
 
@@ -10,6 +11,7 @@ from ringzero.figures.explore import explore
 from ringzero.figures.figure import Figure, standalone, table
 from ringzero.figures.ranks import before_after
 from ringzero.figures.spacetime import spacetime
+from ringzero.figures.stepper import stepper
 from ringzero.figures.timeline import timeline
 
-__all__ = ["Figure", "before_after", "chart", "explore", "spacetime", "standalone", "table", "timeline"]
+__all__ = ["Figure", "before_after", "chart", "explore", "spacetime", "standalone", "stepper", "table", "timeline"]

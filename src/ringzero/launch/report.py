@@ -4,8 +4,8 @@ import json
 import re
 import signal
 
-from ringzero.launch import records, sources
-from ringzero.launch.diagnose import RankState, diagnose, disagreement
+from ringzero.launch import leftovers, records, sources
+from ringzero.launch.diagnose import RankState, diagnose, difference, last_call
 
 FRAMES = 8  # of each rank's stack, innermost first
 
@@ -15,19 +15,18 @@ def failure(call, exits, world_size):
 
     ``exits`` maps a rank to its exit code, in the order the ranks went: torchrun ends the rest when one is killed.
     """
-    reports = []
+    reports, states = [], states_of(call, world_size)
     for order, (rank, status) in enumerate(exits.items()):
         if status == 0 and (call / f"{rank}.result").exists():
             continue
-        if (call / f"{rank}.error").exists():
-            error = json.loads((call / f"{rank}.error").read_text())
-            echo = _is_echo(error["message"])
-            reports.append((echo, 1, error["time"], rank, f"rank {rank} failed:\n{error['traceback']}"))
+        if error := _error(call, rank):
+            echo, communicating = _is_echo(error["message"]), _is_communication(error)
+            reports.append((echo, 1, error["time"], rank, communicating, f"rank {rank} failed:\n{error['traceback']}"))
         else:
-            reports.append((False, 0, order, rank, f"rank {rank} {_how_it_ended(status)}{_stack_text(call, rank)}"))
-    *_, rank, text = min(reports)
-    states = states_of(call, world_size)
-    why = disagreement(states) if rank not in states or states[rank].state == "gone" else None
+            text = f"rank {rank} {_how_it_ended(status)}{_stack_text(call, rank) or last_call(states[rank])}"
+            reports.append((False, 0, order, rank, status is None or status < 0, text))
+    *_, rank, communicating, text = min(reports)
+    why = (difference([*states.values()]) or _too_large(call, rank, states)) if communicating else None
     parts = [f"{why}\n{text}" if why else text]
     if printed := read(call / f"{rank}.out").strip():
         parts.append(f"rank {rank} had printed:\n{printed[-2000:]}")
@@ -49,15 +48,24 @@ def timeout(call, running, world_size, seconds, deadlocked):
     how = f"were stuck for good, seen after {seconds:.1f} s" if deadlocked else f"were not done after {seconds:g} s"
     lines = [f"{world_size} ranks {how}: {sentence}"]
     for rank, state in states.items():
-        lines.append(
-            f"rank {rank} " + (f"was at{_stack_text(call, rank)}" if state.state == "running" else "had returned")
-        )
+        was_at = f"was at{_stack_text(call, rank) or ' an unknown place'}"
+        lines.append(f"rank {rank} {was_at if state.state == 'running' else 'had returned'}")
     return (stuck or [0])[0], "\n".join(lines)
+
+
+def _error(call, rank):
+    """What ``rank`` wrote about its failure; None if it wrote nothing, or something else."""
+    try:
+        error = json.loads(read(call / f"{rank}.error"))
+        return {"time": float(error["time"])} | {key: str(error[key]) for key in ("message", "traceback")}
+    except (ValueError, LookupError, TypeError):
+        return None
 
 
 def read(path):
     try:
-        return path.read_text(errors="replace")
+        with open(path, errors="replace", opener=leftovers.regular) as file:
+            return file.read()
     except FileNotFoundError:
         return ""
 
@@ -77,7 +85,6 @@ def states_of(call, world_size):
             operations=operations,
             where=f"{own[0][2]}, {sources.place_of(_labelled(own[0][0]), own[0][1])}" if own else "an unknown place",
             functions=tuple(name for file, _, name in stack if sources.is_plumbing(file)),
-            groups={op["group"]: op["members"] for op in operations},
         )
     return states
 
@@ -91,7 +98,7 @@ def _stack(call, rank):
 def _stack_text(call, rank):
     own = [frame for frame in _stack(call, rank) if not sources.is_plumbing(frame[0])]
     lines = [f"\n  File {_labelled(file)}, line {line} in {name}" for file, line, name in own[:FRAMES]]
-    return "".join(lines) or " an unknown place"
+    return "".join(lines)
 
 
 def _labelled(file):
@@ -103,6 +110,28 @@ def _labelled(file):
 def _is_echo(message):
     words = ("closed by peer", "reset by peer", "Broken pipe", "Connection refused", "NCCL", "remote process")
     return any(word in message for word in words)
+
+
+def _is_communication(error):
+    """Whether the error came out of a communication rather than the caller's own code."""
+    *_, innermost = re.findall(r'File "(.*?)"', error["traceback"]) or [""]
+    return "gloo" in error["message"] or "/ringzero/collectives/" in innermost.replace("\\", "/")
+
+
+def _too_large(call, rank, states):
+    """What gloo says before it ends a rank that got more than it made room for."""
+    sizes = re.search(r"(\d+) vs (\d+)\. Received data size", read(call / f"{rank}.out"))
+    if not (sizes and states[rank].calls):
+        return None
+    op = states[rank].calls[-1]
+    text = f"rank {rank} made room for {sizes[2]} bytes in {op['kind']}, {op['line']}, and got {sizes[1]}"
+    if op["kind"] == "scatter":  # what it makes room for is not in the record
+        root = op["peer_rank"]
+        lines = [
+            sent["line"] for sent in states[root].calls if (sent["kind"], sent["group"]) == ("scatter", op["group"])
+        ]
+        text += "".join(f"; rank {root} is the root, {line}" for line in lines[-1:])
+    return f"{text}."
 
 
 def _how_it_ended(status):

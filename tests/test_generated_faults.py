@@ -1,0 +1,58 @@
+"""Random programs with one known fault each: the right rank is named, and its line; and no correct program is accused.
+
+The programs and what must be said of each come from ``ringzero.bench.diagnosis``; the command runs more of them.
+"""
+
+import re
+
+import pytest
+
+from ringzero.bench import diagnosis
+from ringzero.launch.records import KINDS
+
+OF_EACH_FAULT, CORRECT, JOBS = 11, 60, 4
+FAULTS = [
+    fault
+    for fault in diagnosis.FAULTS
+    if fault != "group_of_some" or "new_group" in KINDS  # else nothing tells who of those outside belongs to the group
+]
+
+
+CASES = [(fault, number) for number in range(OF_EACH_FAULT) for fault in FAULTS]
+CASES += [("correct", number) for number in range(CORRECT)]
+
+
+@pytest.fixture(scope="module")
+def verdicts():
+    """``{case: (verdict, text)}``, all run at once: most programs only wait."""
+    return dict(zip(CASES, diagnosis.judge_all(CASES, JOBS), strict=True))
+
+
+@pytest.mark.parametrize("fault", [*FAULTS, "correct"])
+def test_the_right_rank_and_line_are_named_and_no_correct_program_is_accused(verdicts, fault):
+    wrong = [
+        f"{kind} {number}: {verdict}: {text}"
+        for (kind, number), (verdict, text) in verdicts.items()
+        if kind == fault and verdict != "right"
+    ]
+    assert not wrong, "\n\n".join(wrong)
+
+
+def test_another_rank_or_another_line_would_not_be_right(verdicts):
+    """The judge is strict: the same sentence about the next rank, or about a line further down, is wrong."""
+    for (kind, number), (verdict, text) in verdicts.items():
+        if kind == "correct" or verdict != "right":
+            continue
+        program, fault = diagnosis.faulty(kind, number)
+        assert diagnosis.is_right(text, program, fault)
+        elsewhere = re.sub(r"line (\d+)", lambda line: f"line {int(line[1]) + 1000}", text)
+        assert not diagnosis.is_right(elsewhere, program, fault), (kind, number)
+        if not fault.mutual:
+            assert not diagnosis.is_right(_about_the_next(text, program.world_size), program, fault), (kind, number)
+
+
+def _about_the_next(text, world_size):
+    def renamed(names):
+        return re.sub(r"\d+", lambda rank: str((int(rank[0]) + 1) % world_size), names[0])
+
+    return re.sub(r"\branks? \d+(, \d+)*", renamed, text)
