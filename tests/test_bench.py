@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from ringzero.bench import collectives
 from ringzero.bench.collectives import IN_PLACE, OUT_OF_PLACE, Line, Timing
 from ringzero.cli import main
-from ringzero.collectives.auto import chosen
 from ringzero.collectives import ALGORITHMS
+from ringzero.collectives.auto import chosen
 from ringzero.costs import alpha_beta
 
 ROW = {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"}

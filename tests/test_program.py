@@ -136,16 +136,40 @@ def test_round_by_round(collective, name):
         assert wrong_ranks(ALGORITHMS[collective][name](n), 100, rng, by_round=True) == []
 
 
-def test_a_round_reads_what_was_there_when_it_began():
-    """Two ranks swap the first halves of their buffers, in place."""
-    swap = Schedule("all_reduce", "swap", 2, 2, [Round([0, 1], [1, 0], [0, 0], reduce=False)])
-    for seed in range(20):
-        for by_round in (False, True):
-            buffers = [np.arange(10), np.arange(10, 20)]
-            players = Players(swap, [(buffer,) for buffer in buffers], 10, by_round)
-            players.play(np.random.default_rng(seed))
-            assert buffers[0].tolist() == [10, 11, 12, 13, 14, 5, 6, 7, 8, 9]
-            assert buffers[1].tolist() == [0, 1, 2, 3, 4, 15, 16, 17, 18, 19]
+def arbitrary(rng):
+    """A schedule that computes nothing in particular; in a round no two transfers go to the same place."""
+    n, chunks, rounds = rng.integers(2, 6), rng.integers(1, 13), []
+    for _ in range(rng.integers(1, 7)):
+        places = rng.permutation(n * chunks)[: rng.integers(1, n * chunks + 1)]
+        dst, chunk = np.divmod(places, chunks)
+        src = (dst + rng.integers(1, n, len(dst))) % n
+        rounds.append(Round(src, dst, chunk, rng.integers(2, size=len(dst))))
+    return Schedule("all_reduce", "arbitrary", int(n), int(chunks), rounds)
+
+
+def by_the_book(schedule, buffers):
+    """What a schedule means: in each round, everything is read before anything is written."""
+    bounds = chunk_bounds(len(buffers[0]), schedule.chunks)
+    for round in schedule.rounds:
+        held = [buffer.copy() for buffer in buffers]
+        for src, dst, chunk, reduce in round:
+            where = slice(bounds[chunk], bounds[chunk + 1])
+            buffers[dst][where] = held[src][where] + reduce * held[dst][where]
+
+
+@pytest.mark.parametrize("by_round", [False, True])
+@pytest.mark.parametrize("limits", [*LIMITS, (4, 0)])
+def test_any_schedule_does_what_it_means(limits, by_round, monkeypatch):
+    monkeypatch.setattr(program, "SEGMENT_BYTES", limits[0])
+    monkeypatch.setattr(program, "PACKED_BYTES", limits[1])
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        schedule = arbitrary(rng)
+        buffers = [rng.integers(-1000, 1000, 30) for _ in range(schedule.world_size)]
+        expected = [buffer.copy() for buffer in buffers]
+        by_the_book(schedule, expected)
+        Players(schedule, [(buffer,) for buffer in buffers], 30, by_round).play(rng)
+        assert np.array_equal(buffers, expected), (seed, schedule)
 
 
 @pytest.mark.parametrize("numel", [10, 1000])
