@@ -25,12 +25,13 @@ class Kernel:
         self.notebook = copy.deepcopy(notebook)
         self.client = NotebookClient(self.notebook, allow_errors=True, timeout=120, kernel_name="python3")
         self.places = {cell.id: index for index, cell in enumerate(self.notebook.cells)}
+        self.texts = {cell.id: cell.source for cell in self.notebook.cells}  # nbclient keeps the text last run
 
     def run(self, cell_id, source=None):
         """The cell after a run with ``source``, or with its own text."""
         index = self.places[cell_id]
         cell = copy.deepcopy(self.notebook.cells[index])
-        cell.source = cell.source if source is None else source
+        cell.source = self.texts[cell_id] if source is None else source
         self.client.execute_cell(cell, index)
         return cell
 

@@ -193,6 +193,14 @@ def test_a_deadlock_ends_at_once_and_says_where():
     assert "rank 1 had returned\nrank 2 had returned" in message
 
 
+def test_a_peer_that_does_not_exist_is_an_error_at_once():
+    def beyond_the_last():
+        dist.recv(torch.ones(1), dist.get_rank() + 1)
+
+    with pytest.raises(RankError, match=r"(?s)beyond_the_last.*recv: there is no rank 2; the group's ranks are 0 to 1"):
+        launch(beyond_the_last, world_size=2, timeout=300.0)
+
+
 def test_a_hang_that_may_yet_end_gets_its_whole_time():
     def busy():
         if dist.get_rank() == 0:

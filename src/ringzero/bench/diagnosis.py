@@ -272,7 +272,7 @@ class Site:
     def repeat(self, phase):
         """Perhaps have the same done once more from another line, so that a call too few or too many goes unnoticed."""
         if self.rng.random() < 0.3:
-            self.after.insert(0, replace(phase, name=self.name(), times="1"))
+            self.after.insert(0, replace(phase, name=self.name(), times="1", style="plain"))
 
     def next(self, rank):
         """The marks of where ``rank`` can be after the site: up to the first call that all must enter to leave."""
@@ -280,9 +280,14 @@ class Site:
         for phase in self.after:
             if rank in phase.ranks:
                 marks |= phase.marks
-            if isinstance(phase, Collective) and phase.ranks == self.world and phase.kind in MEETINGS:
+            if self.is_meeting(phase):
                 break
         return marks
+
+    def is_meeting(self, phase):
+        """Whether nobody leaves it before all came. A call in ``add_up`` may pass for another one there."""
+        for_all = isinstance(phase, Collective) and phase.ranks == self.world
+        return for_all and phase.kind in MEETINGS and phase.style != "nested"
 
     def last(self, rank):
         return next(phase.marks for phase in reversed(self.before) if rank in phase.ranks)
@@ -410,7 +415,8 @@ def different_dtype(site):
 def different_root(site):
     phase = site.collective(kinds=[kind for kind in ROOTED if not kind.startswith("ringzero")], style="plain", times=1)
     rank = site.rng.choice(phase.ranks)
-    other = site.rng.choice([r for r in phase.ranks if r != int(phase.root)])
+    # A rank that takes itself for the root, or the root another, always hangs; others may get the data all the same.
+    other = rank if rank != int(phase.root) else site.rng.choice([r for r in phase.ranks if r != rank])
     sick = replace(phase, root=f"{other} if rank == {rank} else {phase.root}")
     return one_against_rest(phase, sick, rank, phase.marks, phase.marks)
 

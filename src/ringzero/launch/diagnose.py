@@ -324,10 +324,21 @@ def _left_out(ranks, r):
     )
 
 
+def _needed_by(ranks, waited_by):
+    """``waited_by``, and the ranks that have posted messages without another end, for which they may wait later."""
+    needed_by = {r: set(others) for r, others in waited_by.items()}
+    for (src, dst, *_), (sends, receives) in _messages(rank.calls for rank in ranks).items():
+        if len(sends) > len(receives):
+            needed_by[dst].add(src)
+        elif len(receives) > len(sends):
+            needed_by[src].add(dst)
+    return needed_by
+
+
 def _waiting_for_one_another(ranks):
     """Who keeps the others waiting: a rank that waits for nobody, or else the fewest without whom no circle is left.
 
-    Where these may be one or another, it is who left out what others did, and then whom most wait for.
+    Where these may be one or another, it is who left out what others did, and then whom most others need.
     """
     waits = _waits_for(ranks)
     waited_by = {r: {w for w in waits if r in waits[w]} for r in waits}
@@ -340,8 +351,8 @@ def _waiting_for_one_another(ranks):
     if not breaking or not _in_circles(waits):
         return None
     fewest = [party for party in breaking if len(party) == min(map(len, breaking))]
-    left_out = {r: _left_out(ranks, r) for r, *_ in fewest}
-    culprits = max(fewest, key=lambda p: (left_out[p[0]], len(waited_by[p[0]]), ranks[p[0]].state == "returned"))
+    left_out, needed_by = {r: _left_out(ranks, r) for r, *_ in fewest}, _needed_by(ranks, waited_by)
+    culprits = max(fewest, key=lambda p: (left_out[p[0]], len(needed_by[p[0]]), ranks[p[0]].state == "returned"))
     sure = len(fewest) == 1 or left_out[culprits[0]] > 0
     if all(ranks[w].state == "returned" for r in culprits for w in waited_by[r]):
         return _waits_alone(ranks, waits, culprits, sure)

@@ -103,6 +103,7 @@ class TracedProcessGroup(dist.ProcessGroup):
     def __init__(self, inner, messenger, rank, world_size, name, recorder):
         super().__init__(rank, world_size)
         self._inner, self._messenger, self._name, self._recorder = inner, messenger, name, recorder
+        self._world_size = world_size
 
     def getBackendName(self):  # noqa: N802  (torch's name)
         return self._name
@@ -133,7 +134,10 @@ def _recording(method, kind, input_index):
         tag = args[-1] if kind in POINT_TO_POINT else 0
         # The few words about a message to come, as ringzero.collectives.run sends them, are no data.
         name = "header" if tag == HEADER_TAG and size <= HEADER_BYTES else kind
-        offset = self._recorder.operation(name, _peer(kind, args, options), size, dtype, self, tag, _describe)
+        peer = _peer(kind, args, options)
+        if peer is not None and not 0 <= peer < self._world_size:  # gloo would wait for it for ever
+            raise ValueError(f"{kind}: there is no rank {peer}; the group's ranks are 0 to {self._world_size - 1}")
+        offset = self._recorder.operation(name, peer, size, dtype, self, tag, _describe)
         return TracedWork(getattr(getattr(self, target), method)(*args, **options), self._recorder, offset)
 
     operation.__name__ = method
