@@ -209,13 +209,13 @@ def test_a_figure_moves_by_keyboard(visit, name):
 def test_without_a_script_and_on_paper_the_figure_stays(visit, name):
     page = visit(f"{name}.html", java_script_enabled=False)
     for box in page.locator(".rz-explore").all():
-        assert box.locator(".rz-view svg").first.is_visible()
+        assert box.locator(".rz-view svg, .rz-view table").first.is_visible()
         assert not box.locator(".rz-controls").is_visible()
     page = visit(f"{name}.html")
     assert page.locator(".rz-controls").first.is_visible()
     page.emulate_media(media="print")
     for box in page.locator(".rz-explore").all():
-        assert box.locator(".rz-view svg").first.is_visible()
+        assert box.locator(".rz-view svg, .rz-view table").first.is_visible()
         assert not box.locator(".rz-controls").is_visible()
         assert box.locator(".rz-status").evaluate("s => s.getBoundingClientRect().height") > 10
 

@@ -293,10 +293,8 @@ class Site:
         return next(phase.marks for phase in reversed(self.before) if rank in phase.ranks)
 
     def waiting(self, rank):
-        """The claim about those who wait for a rank that never comes: each in the next phase they share with it."""
-        others = set(self.world) - {rank}
-        shared = [next((p for p in self.after if {rank, other} <= set(p.ranks)), None) for other in others]
-        return [(others, set().union(*(phase.marks for phase in shared if phase)))]
+        """The claim about those who wait for a rank that never comes."""
+        return [(set(self.world) - {rank}, self.next(rank))]
 
 
 def _pair(name, sender, receiver, size, to=None, of=None):
