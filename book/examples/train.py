@@ -29,6 +29,6 @@ def train():
 
 
 if __name__ == "__main__":
-    ranks = launch(train)
+    ranks = launch(train, timeout=600)  # seconds; the 20 of a notebook are soon over in training
     if int(os.environ.get("RANK", 0)) == 0:  # under torchrun every rank gets here
         print(f"{ranks.world_size} ranks:", *(f"{loss:.4f}" for loss in ranks.returns[0]))
