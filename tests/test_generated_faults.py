@@ -10,7 +10,7 @@ import pytest
 from ringzero.bench import diagnosis
 from ringzero.launch.records import KINDS
 
-OF_EACH_FAULT, CORRECT, JOBS = 11, 60, 4
+OF_EACH_FAULT, CORRECT, JOBS = 12, 60, 4
 FAULTS = [
     fault
     for fault in diagnosis.FAULTS
