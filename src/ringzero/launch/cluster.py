@@ -21,7 +21,7 @@ import time
 
 from ringzero.launch import pool, ranks
 
-INTERFACE, PORT = "eth0", 29500  # of every node; in a network of one's own a port is never taken
+INTERFACE, PORT = "eth0", 29001  # of every node; the usual 29500 is free for what the user runs there
 NEW_NETWORK = ("unshare", "--user", "--map-root-user", "--net")
 UNITS = {"bit": 1, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 
