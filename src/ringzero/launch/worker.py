@@ -43,7 +43,7 @@ def main(socket_path, warm):
         from ringzero.launch import plain, sources, trace  # noqa: F401
 
     _become_reaper()
-    rank = int(os.environ["RANK"])
+    rank, agent = int(os.environ["RANK"]), os.getppid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the notebook's to handle
     wakeup_read, wakeup_write = os.pipe()
     os.set_blocking(wakeup_write, False)
@@ -67,6 +67,8 @@ def main(socket_path, warm):
                 leftovers.end(leftovers.descendants)
                 if rank == 0:
                     leftovers.remove(os.path.dirname(socket_path))
+                if os.getppid() == agent:  # torchrun on several nodes would wait minutes for the others' goodbye
+                    os.kill(agent, signal.SIGKILL)
                 return
             *messages, pending = (pending + data).split(b"\n")
             for message in map(json.loads, messages):
