@@ -5,7 +5,6 @@ The book is built once, into a temporary directory. ``RINGZERO_SITE=_build/html`
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -15,12 +14,10 @@ from urllib.parse import unquote, urldefrag, urlparse
 import pytest
 
 from ringzero.figures import palette
+from tests.conftest import needs_browser
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ["intro", *re.findall(r"file: (\S+)", (ROOT / "book/_toc.yml").read_text())]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-QUIET = "--no-sandbox --disable-gpu --disable-background-networking --no-first-run --disable-component-update"
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium on the PATH (apt install chromium)")
 
 
 @pytest.fixture(scope="session")
@@ -32,16 +29,6 @@ def site(tmp_path_factory):
     done = subprocess.run([*command, "-W", "-n", "--keep-going"], cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
     return out / "_build/html"
-
-
-@pytest.fixture(scope="session")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET.split())
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

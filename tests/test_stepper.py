@@ -9,7 +9,7 @@ import pytest
 
 from ringzero.collectives import ALGORITHMS, world_sizes
 from ringzero.figures import stepper
-from tests.test_book import browser, needs_browser  # noqa: F401  (a fixture)
+from tests.conftest import needs_browser
 
 PAGE = Path(__file__).parents[1] / "book/_page"
 SUMMING = ("all_reduce", "reduce_scatter", "reduce", "barrier")
@@ -93,7 +93,7 @@ def test_what_is_not_there_is_named(arguments, message):
 
 
 @pytest.fixture
-def show(browser, tmp_path):  # noqa: F811
+def show(browser, tmp_path):
     """``show(figure)`` opens a page from the disk with the figure, the book's script and its style."""
     contexts, complaints = [], []
 

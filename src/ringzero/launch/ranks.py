@@ -171,7 +171,9 @@ def _run(warm, call, message, world_size, timeout):
                 break
             deadlocked = not failed and watched.deadlocked(running)
             for rank, status in warm.exits(min(max(left, 0.01), watch.LOOK_SECONDS)).items():
-                running.pop(rank, None)
+                if rank not in running:  # of a pool larger than the call
+                    continue
+                del running[rank]
                 exits[rank] = status
                 if not failed and (status != 0 or not (call / f"{rank}.result").exists()):
                     failed, deadline = True, min(deadline, time.monotonic() + GRACE_SECONDS)
