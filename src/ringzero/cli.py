@@ -32,6 +32,7 @@ def main():
     cls=LazyGroup,
     lazy={
         "cluster": "ringzero.bench.cluster:command",
+        "ddp": "ringzero.bench.ddp:command",
         "collectives": "ringzero.bench.collectives:command",
         "diagnosis": "ringzero.bench.diagnosis:command",
         "hostile": "ringzero.bench.hostile:command",

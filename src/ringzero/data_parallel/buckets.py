@@ -1,6 +1,4 @@
-"""Buckets: gradients that travel together, each a view of one flat buffer. One message for each parameter would be
-too many, one for all of them too late. Li et al., "PyTorch Distributed", VLDB 13 (2020).
-"""
+"""Buckets: gradients that travel together in one flat buffer. Li et al., "PyTorch Distributed", VLDB 13 (2020)."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,16 +11,13 @@ _aside = ThreadPoolExecutor(1)  # runs ringzero's all-reduces beside the backwar
 
 
 def assign(parameters, bucket_cap_mb, first_bucket_mb=1):
-    """Lists of parameters in order, each of one type and device and closed once it reaches its size in MiB.
-
-    As torch's: a bucket may exceed its cap by a part of its last parameter, and the first one closes early.
-    """
+    """As torch's: lists of parameters in order, each of one type and device, closed once it reaches its size in MiB."""
     closed, filling, caps, first_bucket_mb = [], {}, {}, min(first_bucket_mb, bucket_cap_mb)
     for order, parameter in enumerate(parameters):
         kind = (parameter.dtype, parameter.device)
         _, members = filling.setdefault(kind, (order, []))
         members.append(parameter)
-        if sum(p.numel() * p.element_size() for p in members) >= caps.get(kind, first_bucket_mb) * 2**20:
+        if sum(p.nbytes for p in members) >= caps.get(kind, first_bucket_mb) * 2**20:
             closed.append(filling.pop(kind))
             caps[kind] = bucket_cap_mb
     return [members for _, members in sorted([*closed, *filling.values()], key=lambda bucket: bucket[0])]
@@ -47,7 +42,7 @@ class Bucket:
         self.missing.discard(parameter)
 
     def launch(self, algorithm, group):
-        """Start the all-reduce: the backend's own, or one of ringzero's by name."""
+        """Start the all-reduce: the backend's own, or one of ringzero's by name; ``wait()`` waits for it."""
         if algorithm is None:
             self.wait = dist.all_reduce(self.flat, group=group, async_op=True).wait
         else:
