@@ -2,16 +2,28 @@
 
 ``spacetime`` draws a schedule, ``timeline`` what ranks really did, ``chart`` measured against predicted,
 ``before_after`` what a collective did on each rank, ``explore`` puts a whole grid of figures behind labelled inputs,
-``stepper`` goes through schedules round by round.
+``stepper`` goes through schedules round by round, ``memory_timeline`` is what a training step held, kind by kind.
 Each returns an object that a notebook shows.
 """
 
 from ringzero.figures.chart import chart
 from ringzero.figures.explore import explore
 from ringzero.figures.figure import Figure, standalone, table
+from ringzero.figures.memory import memory_timeline
 from ringzero.figures.ranks import before_after
 from ringzero.figures.spacetime import spacetime
 from ringzero.figures.stepper import stepper
 from ringzero.figures.timeline import timeline
 
-__all__ = ["Figure", "before_after", "chart", "explore", "spacetime", "standalone", "stepper", "table", "timeline"]
+__all__ = [
+    "Figure",
+    "before_after",
+    "chart",
+    "explore",
+    "memory_timeline",
+    "spacetime",
+    "standalone",
+    "stepper",
+    "table",
+    "timeline",
+]

@@ -2,8 +2,8 @@
 
 from ringzero.lab.budget import launch
 from ringzero.lab.checks import Check
-from ringzero.lab.explorer import draw, explore
+from ringzero.lab.explorer import draw, explore, slide
 from ringzero.lab.nodes import cluster
 from ringzero.lab.parameters import LabError, check_parameters, written
 
-__all__ = ["Check", "LabError", "check_parameters", "cluster", "draw", "explore", "launch", "written"]
+__all__ = ["Check", "LabError", "check_parameters", "cluster", "draw", "explore", "launch", "slide", "written"]

@@ -60,6 +60,29 @@ def close(what, got, expected, tolerance=1e-4):
     return None
 
 
+def close_by_name(what, got, expected, tolerance=1e-4):
+    """As ``close`` for dicts of tensors; the reason names the tensor, and says if it is a multiple of the right one."""
+    for rank, mine in enumerate(got):
+        for name, right in expected.items():
+            if (why := _misshapen(f"on rank {rank} {what} {name}", mine.get(name), right)) is not None:
+                return why
+            this, largest = mine[name].to(right.dtype), right.abs().max().item()
+            if not (this - right).abs().max().item() <= tolerance * largest:
+                return f"on rank {rank} {what} {name} {_how_far(this, right, tolerance)}"
+    return None
+
+
+def _how_far(got, right, tolerance):
+    largest = right.abs().max().item()
+    if not got.abs().max():
+        return f"is all zeros; its largest element should be {largest:.3g}"
+    factor = (got * right).sum().item() / (right.square().sum().item() or 1.0)
+    if abs(factor) > tolerance and (got - factor * right).abs().max().item() <= tolerance * abs(factor) * largest:
+        return f"is {factor:.4g} times what it should be"
+    off = (got - right).abs().max().item()
+    return f"is off by up to {off:.3g}; its largest element should be {largest:.3g}"
+
+
 def same(what, got):
     """Why the tensors ``got[r]`` are not alike on all ranks, to the last bit, or None."""
     for rank, mine in enumerate(got):

@@ -247,3 +247,40 @@ def _time(seconds):
         if abs(seconds) >= unit:
             return f"{seconds / unit:.3g} {name}"
     return f"{seconds * 1e6:.3g} µs"
+
+
+def slide(description, options, draw):
+    """A slider over ``options``, ``{label: value}``, above the figure ``draw(value)``, drawn anew at each change.
+
+    What ``draw`` raises is shown in its place, as one line.
+    """
+    try:
+        import ipywidgets as widgets
+    except ImportError:
+        return Note('The slider needs ipywidgets: pip install "ringzero[labs]".')
+
+    class Slider(widgets.VBox):
+        def __repr__(self):  # where there is no browser, this is what shows
+            return self.summary
+
+    slider = widgets.SelectionSlider(
+        options=list(options.items()),
+        description=description,
+        continuous_update=False,
+        style={"description_width": "initial"},
+        layout=widgets.Layout(width="36em"),
+    )
+    shown = widgets.HTML()
+
+    def redraw(_change=None):
+        try:
+            figure = draw(slider.value)
+            box.summary, shown.value = f"{description} {slider.label}: {figure!r}", figure._repr_html_()
+        except Exception as error:  # a callback's traceback would go to a log nobody reads
+            text = f"Nothing to draw: {str(error).split(chr(10))[0] or type(error).__name__}"
+            box.summary, shown.value = text, Note(text)._repr_html_()
+
+    box = Slider([slider, shown])
+    slider.observe(redraw, names="value")
+    redraw()
+    return box

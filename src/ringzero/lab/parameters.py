@@ -1,5 +1,6 @@
 """The two parameters every lab has, and the notebook's names."""
 
+import inspect
 import sys
 
 _FIX = 'Put a cell with the lines WORLD_SIZE = 4 and DEVICE = "auto" above this one and run it.'
@@ -36,8 +37,8 @@ def check_parameters(names=None):
 def written(*functions, names=None):
     """Whether the notebook's functions of these names are written; if not, say which and return False.
 
-    A function counts as not written while it holds the ``raise NotImplementedError`` it was handed out with. Nothing is
-    called.
+    A function counts as not written while it holds the ``raise NotImplementedError`` it was handed out with, a class
+    while one of its methods does. Nothing is called.
     """
     names = notebook_names() if names is None else names
     missing = [name for name in functions if not callable(names.get(name))]
@@ -49,4 +50,6 @@ def written(*functions, names=None):
 
 
 def _is_stub(function):
-    return "NotImplementedError" in getattr(getattr(function, "__code__", None), "co_names", ())
+    if isinstance(function, type):
+        return any(_is_stub(method) for method in vars(function).values())
+    return "NotImplementedError" in getattr(getattr(inspect.unwrap(function), "__code__", None), "co_names", ())

@@ -10,7 +10,6 @@ import torch.distributed as dist
 from ringzero.launch.records import Recorder
 
 HEADER_TAG, HEADER_BYTES = 2**30, 16
-POINT_TO_POINT = ("send", "recv")
 
 _recorder = None  # of this process
 
@@ -125,28 +124,34 @@ class TracedProcessGroup(dist.ProcessGroup):
 def _recording(method, kind, input_index):
     """A process group method that records a ``kind`` of the tensors in argument ``input_index`` and passes it on."""
 
-    target = "_messenger" if kind in POINT_TO_POINT else "_inner"
-
     def operation(self, *args, **options):
         tensors = list(_tensors(args[input_index : input_index + 1]))
-        size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-        dtype = tensors[0].dtype if tensors else None
-        tag = args[-1] if kind in POINT_TO_POINT else 0
-        # The few words about a message to come, as ringzero.collectives.run sends them, are no data.
-        name = "header" if tag == HEADER_TAG and size <= HEADER_BYTES else kind
-        peer = _peer(kind, args, options)
-        if peer is not None and not 0 <= peer < self._world_size:  # gloo would wait for it for ever
-            raise ValueError(f"{kind}: there is no rank {peer}; the group's ranks are 0 to {self._world_size - 1}")
-        offset = self._recorder.operation(name, peer, size, dtype, self, tag, _describe)
-        return TracedWork(getattr(getattr(self, target), method)(*args, **options), self._recorder, offset)
+        size, dtype = sum(tensor.nbytes for tensor in tensors), tensors[0].dtype if tensors else None
+        offset = self._recorder.operation(kind, _root(kind, args, options), size, dtype, self, 0, _describe)
+        return TracedWork(getattr(self._inner, method)(*args, **options), self._recorder, offset)
 
     operation.__name__ = method
     return operation
 
 
-def _peer(kind, args, options):
-    if kind in POINT_TO_POINT:
-        return args[1] if len(args) > 2 else None  # None: a receive from any rank
+def _recording_message(method, kind):
+    """The same of a message between two ranks, of which there are many: nothing here is looked for."""
+
+    def operation(self, tensors, *peer_and_tag):
+        tensor, tag = tensors[0], peer_and_tag[-1]
+        size, peer = tensor.nbytes, peer_and_tag[0] if len(peer_and_tag) > 1 else None  # None: from any rank
+        if peer is not None and not 0 <= peer < self._world_size:  # gloo would wait for it for ever
+            raise ValueError(f"{kind}: there is no rank {peer}; the group's ranks are 0 to {self._world_size - 1}")
+        # The few words about a message to come, as ringzero.collectives.run sends them, are no data.
+        name = "header" if tag == HEADER_TAG and size <= HEADER_BYTES else kind
+        offset = self._recorder.operation(name, peer, size, tensor.dtype, self, tag, _describe)
+        return TracedWork(getattr(self._messenger, method)(tensors, *peer_and_tag), self._recorder, offset)
+
+    operation.__name__ = method
+    return operation
+
+
+def _root(kind, args, options):
     if kind in ("broadcast", "reduce", "gather", "scatter"):
         *_, last = [*args, *options.values()]
         return last.rootRank
@@ -164,9 +169,6 @@ def _tensors(tree):
 # torch's name -> (kind, which argument holds what this rank puts in). Several names for one kind are torch's
 # own history: 2.13 calls ..._single what earlier versions call ..._base.
 for _method, (_kind, _input) in {
-    "send": ("send", 0),
-    "recv": ("recv", 0),
-    "recv_anysource": ("recv", 0),
     "allreduce": ("all_reduce", 0),
     "allreduce_coalesced": ("all_reduce", 0),
     "broadcast": ("broadcast", 0),
@@ -190,3 +192,5 @@ for _method, (_kind, _input) in {
     "barrier": ("barrier", 0),
 }.items():
     setattr(TracedProcessGroup, _method, _recording(_method, _kind, _input))
+for _method, _kind in {"send": "send", "recv": "recv", "recv_anysource": "recv"}.items():
+    setattr(TracedProcessGroup, _method, _recording_message(_method, _kind))
