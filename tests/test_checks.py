@@ -588,6 +588,40 @@ def test_written(capsys):
     assert capsys.readouterr().out == "three, four: not defined: run its cell first.\nunfinished: not written yet.\n"
 
 
+class Half:
+    def done(self):
+        return 1
+
+    def not_done(self):
+        raise NotImplementedError
+
+
+class Whole(Half):
+    def not_done(self):
+        return 2
+
+
+def test_a_class_is_written_when_its_methods_are(capsys):
+    assert written("Whole", names={"Whole": Whole})
+    assert not written("Half", names={"Half": Half})
+    assert capsys.readouterr().out == "Half: not written yet.\n"
+
+
+def test_slider_draws_anew_and_turns_errors_into_a_line():
+    def drawn(value):
+        if value == 2:
+            raise RuntimeError("two\nis not drawn")
+        return drawings.Note(f"drawn {value}")
+
+    box = drawings.slide("size", {"one": 1, "two": 2}, drawn)
+    slider, shown = box.children
+    assert repr(box) == "size one: drawn 1"
+    assert shown.value == "<p>drawn 1</p>"
+    slider.value = 2
+    assert repr(box) == "Nothing to draw: two"
+    assert shown.value == "<p>Nothing to draw: two</p>"
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_what_is_drawn_is_what_ran(n):
     schedule, shares = drawings.observe(ring, n, 840, {})

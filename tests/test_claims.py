@@ -114,3 +114,20 @@ def test_numbers():
     assert claims.numbers(("a", "b"), (1, 2.5), (1, 2)) == "b is 2.5, expected 2 (1.25 times it)"
     assert claims.numbers(("a", "b"), 3, (1, 2)) == "returned 3, not (a, b)"
     assert claims.numbers(("a", "b"), (1, 2, 3), (1, 2)) == "returned (1, 2, 3), not (a, b)"
+
+
+def test_tensors_by_name():
+    right = {"a": torch.tensor([1.0, -2.0]), "b": torch.zeros(2)}
+    close = claims.close_by_name
+
+    def why(**wrong):
+        return close("the gradient of", [right, right | wrong], right)
+
+    assert close("the gradient of", [right, right], right) is None
+    assert why(a=right["a"] * 3) == "on rank 1 the gradient of a is 3 times what it should be"
+    assert why(a=right["b"]) == "on rank 1 the gradient of a is all zeros; its largest element should be 2"
+    assert why(a=right["a"] + 1) == "on rank 1 the gradient of a is off by up to 1; its largest element should be 2"
+    assert why(b=right["a"]) == "on rank 1 the gradient of b is off by up to 2; its largest element should be 0"
+    assert why(b=None) == "on rank 1 the gradient of b is None, not a tensor"
+    assert why(b=torch.zeros(3)) == "on rank 1 the gradient of b has shape (3,), expected (2,)"
+    assert "off by up to nan" in why(a=right["a"] * float("nan"))

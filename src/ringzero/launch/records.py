@@ -30,7 +30,8 @@ CAPACITY = 2**20  # records; the file is sparse, so room costs nothing until it 
 RECORD = struct.Struct("<BBHiqIiddd")  # kind, dtype, group, peer, bytes, location, tag, start, wait, end
 WAIT, END = RECORD.size - 16, RECORD.size - 8  # where in a record the times of waiting are
 TIME = struct.Struct("<d")
-HEAD = struct.Struct("<qqq")  # how many records follow, which one is waited for (its offset, or 0), Python threads
+HEAD = struct.Struct("<qqq")  # how many records follow, which was waited for last (its offset, or 0), Python threads
+COUNT = struct.Struct("<q")
 NONE = -1  # no peer
 
 KINDS = (
@@ -72,7 +73,7 @@ class Recorder:
                 self._memory, offset, _KIND[kind], *names, peer, size, location, tag, time.time(), 0.0, 0.0
             )
             self._count += 1
-            HEAD.pack_into(self._memory, 0, self._count, 0, 0)
+            COUNT.pack_into(self._memory, 0, self._count)
             return offset
 
     def records(self):
@@ -86,13 +87,12 @@ class Recorder:
     def has_waited(self, offset):
         if offset is not None:
             TIME.pack_into(self._memory, offset + END, time.time())
-            HEAD.pack_into(self._memory, 0, self._count, 0, 0)
 
     def _location(self):
         frame = sys._getframe(3)
-        while frame.f_back is not None and sources.is_package_code(frame.f_code):
+        while frame.f_back is not None and sources.is_package_code(frame.f_code.co_filename):
             frame = frame.f_back
-        key = (frame.f_code, frame.f_lineno)
+        key = (frame.f_code.co_filename, frame.f_lineno)
         if key not in self._locations:
             self._locations[key] = self._name("line", len(self._locations), sources.place(*key))
         return self._locations[key]
@@ -110,9 +110,11 @@ def waiting(path):
     try:
         with open(path, "rb", opener=leftovers.regular) as file:
             count, offset, threads = HEAD.unpack(file.read(HEAD.size))
+            file.seek(offset + END)
+            (ended,) = TIME.unpack(file.read(TIME.size))
     except (FileNotFoundError, struct.error):
         return None
-    return (count, offset) if offset and threads == 1 else None
+    return (count, offset) if offset and threads == 1 and not ended else None
 
 
 def read(path):

@@ -54,9 +54,9 @@ def label(filename):
     return _labels.get(filename, filename)
 
 
-def place(code, line):
+def place(filename, line):
     """Where a line of the caller's is, as a reader says it: "cell 7 line 4", "train.py line 12"."""
-    return place_of(label(code.co_filename), line)
+    return place_of(label(filename), line)
 
 
 def place_of(name, line):
@@ -65,9 +65,9 @@ def place_of(name, line):
 
 
 @lru_cache(maxsize=4096)
-def is_package_code(code):
-    """Whether this code is torch's or ringzero's own rather than the caller's."""
-    name = code.co_filename.replace("\\", "/")
+def is_package_code(filename):
+    """Whether the code of this file is torch's or ringzero's own rather than the caller's."""
+    name = filename.replace("\\", "/")
     return is_plumbing(name) or "/torch/" in name or name.startswith(_PACKAGE) or "typing_extensions" in name
 
 
