@@ -125,3 +125,23 @@ def test_bad_options_are_named(options, message):
     done = CliRunner().invoke(main, ["bench", "collectives", *options])
     assert done.exit_code != 0
     assert re.search(message, done.output), done.output
+
+
+def test_ddp_beside_torchs_and_no_communication(tmp_path):
+    file = tmp_path / "rows.json"
+    options = ["--ranks", "2", "--rates", "none", "--models", "mlp", "--steps", "2", "--json", str(file)]
+    done = CliRunner().invoke(main, ["bench", "ddp", *options])
+    assert done.exit_code == 0, done.output
+    rows = json.loads(file.read_text())
+    assert all(set(row) == ROW for row in rows)
+    metrics = {row["metric"]: row for row in rows}
+    assert {metrics[m]["peer_name"] for m in ("step time", "exposed communication", "peak memory")} == {"torch DDP"}
+    model_states = 4 * 4 * 12 * (512 * 512 + 512) / 2**20  # parameters, gradients and AdamW's two
+    for peak in (metrics["peak memory"]["ours"], metrics["peak memory"]["peer"]):
+        assert model_states < peak < 4 * model_states
+
+
+def test_ddp_names_a_model_it_does_not_have():
+    done = CliRunner().invoke(main, ["bench", "ddp", "--ranks", "1", "--rates", "none", "--models", "cnn"])
+    assert done.exit_code == 1
+    assert "models has ['cnn']; they are mlp, transformer" in done.output

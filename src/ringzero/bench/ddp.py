@@ -26,6 +26,8 @@ def rows(world_sizes=WORLD_SIZES, rates=RATES, models=MODELS, steps=STEPS, progr
     from ringzero import launch
     from ringzero.launch.cluster import Cluster
 
+    if unknown := set(models) - set(MODELS):
+        raise ValueError(f"models has {sorted(unknown)}; they are {', '.join(MODELS)}")
     cases = [(n, None, model) for n in world_sizes for model in models] + [
         (2, rate, m) for rate in rates for m in models
     ]
@@ -129,8 +131,6 @@ def build(model):
     if model == "mlp":
         layers = [nn.Sequential(nn.Linear(512, 512), nn.ReLU()) for _ in range(12)]
         return nn.Sequential(*layers), torch.randn(512, 512)
-    if model != "transformer":
-        raise ValueError(f"model is {model!r}; it is one of {', '.join(MODELS)}")
     block = nn.TransformerEncoderLayer(256, nhead=4, dim_feedforward=1024, dropout=0.0, batch_first=True)
     return nn.TransformerEncoder(block, num_layers=4, enable_nested_tensor=False), torch.randn(8, 64, 256)
 
