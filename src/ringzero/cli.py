@@ -40,6 +40,7 @@ def main():
         "prediction": "ringzero.bench.prediction:command",
         "pricing": "ringzero.bench.pricing:command",
         "trace": "ringzero.bench.trace:command",
+        "zero": "ringzero.bench.zero:command",
     },
 )
 def bench():

@@ -28,13 +28,12 @@ def rows(world_sizes=WORLD_SIZES, rates=RATES, models=MODELS, steps=STEPS, progr
 
     if unknown := set(models) - set(MODELS):
         raise ValueError(f"models has {sorted(unknown)}; they are {', '.join(MODELS)}")
-    cases = [(n, None, model) for n in world_sizes for model in models] + [
-        (2, rate, m) for rate in rates for m in models
-    ]
+    networks = [(n, None) for n in world_sizes] + [(2, rate) for rate in rates]
+    cases = [(*network, model) for network in networks for model in models]
     made = []
     for ranks, rate, model in progress(cases):
         with Cluster(nodes=ranks, ranks_per_node=1, inter_node=rate) if rate else nullcontext() as cluster:
-            run = cluster.launch if rate else _on_one_machine(launch, ranks)
+            run = cluster.launch if rate else on_one_machine(launch, ranks)
             seconds = run(step_seconds, model, steps, timeout=600).returns[0]
             memory = {name: max(run(peak_bytes, model, name).returns) for name in ("ours", "torch")}
         name = f"{model}, {f'2 nodes at {rate}' if rate else f'{ranks} ranks'}"
@@ -42,7 +41,7 @@ def rows(world_sizes=WORLD_SIZES, rates=RATES, models=MODELS, steps=STEPS, progr
     return made
 
 
-def _on_one_machine(launch, ranks):
+def on_one_machine(launch, ranks):
     return lambda fn, *args, **options: launch(fn, *args, world_size=ranks, device="cpu", **options)
 
 
@@ -57,15 +56,15 @@ def _rows(name, seconds, memory):
     overlapped = statistics.median(a / b for a, b in zip(ms["ours"], ms["optimizer overlapped"], strict=True))
     mib = {which: peak / 2**20 for which, peak in memory.items()}
     return [
-        _row(name, "step time", median["ours"], median["torch"], "torch DDP", paired, "ms"),
-        _row(name, "exposed communication", exposed["ours"], exposed["torch"], "torch DDP", None, "ms"),
-        _row(name, "step without communication", median["alone"], median["ours"], "ours", None, "ms"),
-        _row(name, "optimizer overlapped", median["optimizer overlapped"], median["ours"], "after", overlapped, "ms"),
-        _row(name, "peak memory", mib["ours"], mib["torch"], "torch DDP", None, "MiB"),
+        row(name, "step time", median["ours"], median["torch"], "torch DDP", paired, "ms"),
+        row(name, "exposed communication", exposed["ours"], exposed["torch"], "torch DDP", None, "ms"),
+        row(name, "step without communication", median["alone"], median["ours"], "ours", None, "ms"),
+        row(name, "optimizer overlapped", median["optimizer overlapped"], median["ours"], "after", overlapped, "ms"),
+        row(name, "peak memory", mib["ours"], mib["torch"], "torch DDP", None, "MiB"),
     ]
 
 
-def _row(name, metric, ours, peer, peer_name, ratio, unit):
+def row(name, metric, ours, peer, peer_name, ratio, unit):
     return {
         **{"name": name, "metric": metric, "ours": ours, "peer": peer, "peer_name": peer_name},
         **{"ratio": peer / ours if ratio is None else ratio, "unit": unit},
@@ -169,9 +168,9 @@ def command(ranks, rates, models, steps, json_file):
         made = rows(ranks, () if rates == "none" else rates.split(","), models.split(","), steps, tqdm)
     except (ClusterUnavailable, ValueError) as error:
         raise click.ClickException(str(error)) from None
-    for row in made:
+    for each in made:
         click.echo(
-            f"{row['name']:<30} {row['metric']:<28} {row['ours']:>8.1f} {row['unit']:<3} vs {row['peer']:>8.1f} "
-            f"{row['peer_name']}: {row['ratio']:.2f}"
+            f"{each['name']:<30} {each['metric']:<28} {each['ours']:>8.1f} {each['unit']:<3} vs {each['peer']:>8.1f} "
+            f"{each['peer_name']}: {each['ratio']:.2f}"
         )
     options.write(made, json_file)
