@@ -154,6 +154,7 @@ def ranks_of(factor):
     [
         (sums, ("all_reduce",), None),
         (sums, ("send", "recv"), "rank 0 called all_reduce; build it from send and recv"),
+        (sums, (), "rank 0 called all_reduce; it is to send nothing"),
         (only_meets, ("all_reduce",), "no rank sent anything"),
     ],
 )
@@ -610,16 +611,20 @@ def test_a_class_is_written_when_its_methods_are(capsys):
 def test_slider_draws_anew_and_turns_errors_into_a_line():
     def drawn(value):
         if value == 2:
-            raise RuntimeError("two\nis not drawn")
+            raise RuntimeError("two <is not drawn>")
+        if value == 3:
+            raise RuntimeError("rank 1 failed:\n ... NotImplementedError\n")
         return drawings.Note(f"drawn {value}")
 
-    box = drawings.slide("size", {"one": 1, "two": 2}, drawn)
+    box = drawings.slide("size", {"one": 1, "two": 2, "three": 3}, drawn)
     slider, shown = box.children
     assert repr(box) == "size one: drawn 1"
     assert shown.value == "<p>drawn 1</p>"
     slider.value = 2
-    assert repr(box) == "Nothing to draw: two"
-    assert shown.value == "<p>Nothing to draw: two</p>"
+    assert repr(box) == "Nothing to draw: two <is not drawn>"
+    assert shown.value == "<pre>Nothing to draw: two &lt;is not drawn&gt;</pre>"
+    slider.value = 3
+    assert repr(box) == "Nothing to draw: it calls what is not written yet"
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])

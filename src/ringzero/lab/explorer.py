@@ -252,7 +252,7 @@ def _time(seconds):
 def slide(description, options, draw):
     """A slider over ``options``, ``{label: value}``, above the figure ``draw(value)``, drawn anew at each change.
 
-    What ``draw`` raises is shown in its place, as one line.
+    What ``draw`` raises is shown in its place.
     """
     try:
         import ipywidgets as widgets
@@ -277,8 +277,11 @@ def slide(description, options, draw):
             figure = draw(slider.value)
             box.summary, shown.value = f"{description} {slider.label}: {figure!r}", figure._repr_html_()
         except Exception as error:  # a callback's traceback would go to a log nobody reads
-            text = f"Nothing to draw: {str(error).split(chr(10))[0] or type(error).__name__}"
-            box.summary, shown.value = text, Note(text)._repr_html_()
+            said = str(error) or type(error).__name__
+            if "NotImplementedError" in said:  # on a rank: then the message is the rank's traceback
+                said = "it calls what is not written yet"
+            text = f"Nothing to draw: {said}"
+            box.summary, shown.value = text, f"<pre>{html.escape(text)}</pre>"
 
     box = Slider([slider, shown])
     slider.observe(redraw, names="value")

@@ -1,0 +1,5 @@
+"""One bucket for all: the cap is ignored."""
+# caught by: test_assign
+# %% assign
+def assign(sizes, cap):
+    return [list(reversed(range(len(sizes))))]

@@ -1,0 +1,10 @@
+"""The sum for the mean."""
+# caught by: test_average_in_hooks
+# %% average_in_hooks
+def average_in_hooks(module):
+    def average(parameter):
+        dist.all_reduce(parameter.grad)
+
+    for parameter in module.parameters():
+        if parameter.requires_grad:
+            parameter.register_post_accumulate_grad_hook(average)

@@ -1,0 +1,5 @@
+"""No broadcast: everyone keeps the random numbers it drew."""
+# caught by: test_start_alike
+# %% start_alike
+def start_alike(module):
+    pass
