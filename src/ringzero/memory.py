@@ -15,7 +15,8 @@ A storage counts from the operation that makes it, or first meets it, until noth
 and tensors saved twice share one. What it is for is found out, for its whole life: ``parameters`` of the module, their
 ``gradients``, what only the ``optimizer`` has (states, fp32 copies), ``activations`` while autograd has them saved.
 Nothing tells a communication buffer from any other tensor, so whoever allocates ``buckets`` or shards says it with
-``label``. All the rest is ``other``: inputs, temporary results, what torch's own checkpoint computes again.
+``label``. All the rest is ``other``: inputs, temporary results, what torch's own checkpoint computes again. What
+another thread allocates is met when this one uses it, or at ``label``.
 
 Sizes are what tensors ask for; what CUDA's allocator adds is in ``Snapshot.allocator``. torch's own ``MemTracker`` is
 not used: to it all that a forward pass makes is an activation, kept for the backward pass or not, it has no name for a
@@ -35,6 +36,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper
 from torch.utils._pytree import tree_leaves
 
 KINDS = ("parameters", "gradients", "optimizer", "buckets", "activations", "other")  # the first that fits
+PLAIN = torch.Tensor.__torch_dispatch__
 _running = []
 
 
@@ -143,8 +145,8 @@ class MemoryTimeline(TorchDispatchMode):
         self._exits.close()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if any(kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for kind in types):
-            return NotImplemented  # of a DTensor, say: what it does to its local tensors comes here next
+        if any(kind.__torch_dispatch__ is not PLAIN for kind in types):
+            return NotImplemented  # a DTensor, say: its local operations come next
         for tensor in _tensors((args, kwargs)):
             self._see(tensor, "parameters" if id(tensor) in self._own else "other")
         result = func(*args, **(kwargs or {}))

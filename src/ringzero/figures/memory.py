@@ -106,7 +106,7 @@ def _marks(marks, changes):
             f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 4}" y2="{TOP + HEIGHT}" stroke="currentColor" '
             'stroke-dasharray="3"/>'
         )
-        if x - 6 * len(name) >= last:
+        if x - 6 * len(name) - 4 >= last:
             parts.append(f'<text x="{x - 2:.1f}" y="{TOP - 8}" text-anchor="end">{escape(name)}</text>')
             last = x
     return parts

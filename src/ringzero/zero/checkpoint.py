@@ -1,0 +1,183 @@
+"""Checkpoints that all ranks write at once, each its shard: safetensors files, and a manifest that makes them a set.
+
+    save(model, "checkpoint", extra={"step": 100})
+    extra = load(model, "checkpoint")  # on any number of ranks, in any stage, with any buckets
+
+A new file never takes the place of an old one. Once all are on the disk, the manifest, which says their sizes and
+hashes, replaces the one before. So whoever dies whenever, the manifest names a whole set: the old one or the new one.
+A file holds pieces of flattened parameters and of their states; to load, a rank reads what it owns now from whichever
+files have it. All ranks must see the directory.
+"""
+
+import hashlib
+import json
+import os
+from functools import cache, partial
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from ringzero.zero import state
+
+MANIFEST, SHARDS = "manifest.json", "shard-*-*-of-*"
+
+
+def save(model, directory, extra=None):
+    """Write ``model`` and ``extra``, which JSON must take, into ``directory``; then remove the set that was there.
+
+    Raises OSError, on every rank, if one cannot write; the set that was there stays.
+    """
+    directory, rank, ranks = Path(directory), model.group.rank(), model.group.size()
+    directory.mkdir(parents=True, exist_ok=True)
+    number, *_ = _together(model.group, lambda: 1 + max([0, *map(_number, directory.glob(SHARDS))]))
+    path = directory / f"shard-{number}-{rank}-of-{ranks}.safetensors"
+    files = _together(model.group, lambda: _write(path, lambda part: save_file(_tensors(model), part)))
+    manifest = json.dumps(_manifest(model, files, extra))
+    _together(model.group, lambda: rank or _write(directory / MANIFEST, lambda part: part.write_text(manifest)))
+    if rank == 0:
+        for old in directory.glob(SHARDS):
+            if _number(old) != number:
+                old.unlink()
+
+
+@torch.no_grad()
+def load(model, directory):
+    """Take over the set in ``directory``, and return its ``extra``.
+
+    Raises ValueError, on every rank and with nothing changed, if a file is missing or is not what was written, or if
+    the set is of another model or optimizer; FileNotFoundError if there is no set.
+    """
+    directory, group = Path(directory), model.group
+    if not (directory / MANIFEST).exists():
+        raise FileNotFoundError(f"there is no checkpoint in {directory}: {MANIFEST} is missing")
+    try:
+        manifest = json.loads((directory / MANIFEST).read_text())
+    except ValueError as error:
+        raise ValueError(f"the checkpoint in {directory} is damaged: {MANIFEST} is not JSON") from error
+    mine = manifest["files"][group.rank() :: group.size()]  # each file is looked at by one rank
+    damaged = _together(group, lambda: [damage for file in mine if (damage := _damage(directory, file))])
+    if any(damaged):
+        raise ValueError(f"the checkpoint in {directory} is damaged: {'; '.join(sum(damaged, []))}")
+    state.check_fit(_description(model), manifest["model"])
+    opened = cache(lambda i: safe_open(directory / manifest["files"][i]["name"], framework="pt"))
+    shards = {flat: _read_shards(flat, manifest, opened) for flat in model.flats}
+    here, aliases = model.module.state_dict(), state.trained_aliases(model)
+    whole = {name: opened(0).get_tensor(f"whole/{name}") for name in here if name not in aliases}
+    state.load_groups(model.optimizer, manifest["groups"])  # the first change
+    for flat, states in shards.items():
+        flat.master.copy_(states.pop("parameter"))
+        model.optimizer.state[flat.master] = states
+    for name, value in whole.items():
+        here[name].copy_(value)
+    model.share()
+    return manifest["extra"]
+
+
+def _description(model):
+    """What a set and the model that takes it over must have in common: ``{what: shape or name}``."""
+    trained, aliases = state.trained_shapes(model), state.trained_aliases(model)
+    untrained = {name: value for name, value in model.module.state_dict().items() if name not in aliases}
+    shapes = {f"parameter/{name}": list(shape) for name, shape in trained.items()}
+    shapes |= {f"whole/{name}": list(value.shape) for name, value in untrained.items()}
+    return {"optimizer": type(model.optimizer).__name__, **shapes}
+
+
+def _manifest(model, files, extra):
+    """Which file has which piece, ``[file, start, stop]``, of each flattened parameter, and which states it has."""
+    pieces = {}
+    for flat in model.flats:
+        for rank in range(model.group.size()):
+            for name, start, stop in flat.layout.pieces(rank):
+                pieces.setdefault(name, []).append([rank, start, stop])
+    states = {key: "sharded" if value.dim() else "one" for key, value in _states(model.flats[0], model).items()}
+    groups = [{key: value for key, value in each.items() if key != "params"} for each in model.optimizer.param_groups]
+    about = {"model": _description(model), "states": states, "groups": groups, "pieces": pieces}
+    return about | {"files": files, "extra": extra}
+
+
+def _states(flat, model):
+    return {"parameter": flat.master.detach(), **model.optimizer.state.get(flat.master, {})}
+
+
+def _tensors(model):
+    """What this rank writes: ``{"state/parameter": 1-D piece or scalar}``, and rank 0 what is not sharded."""
+    tensors, rank = {}, model.group.rank()
+    for flat in model.flats:
+        begin = 0
+        for name, start, stop in flat.layout.pieces(rank):
+            for key, value in _states(flat, model).items():
+                tensors[f"{key}/{name}"] = value[begin : begin + stop - start] if value.dim() else value.clone()
+            begin += stop - start
+    if rank == 0:
+        here, aliases = model.module.state_dict(), state.trained_aliases(model)
+        tensors |= {f"whole/{name}": value.contiguous() for name, value in here.items() if name not in aliases}
+    return tensors
+
+
+def _read_shards(flat, manifest, opened):
+    """This rank's shards of a flat's states, put together from the files' pieces."""
+
+    def read(key, name, start, stop):
+        return torch.cat(
+            [
+                opened(file).get_slice(f"{key}/{name}")[max(start, begin) - begin : min(stop, end) - begin]
+                for file, begin, end in manifest["pieces"][name]
+                if max(start, begin) < min(stop, end)
+            ]
+        )
+
+    any_one = next(name for name in flat.parameters if name in manifest["pieces"])
+    file, *_ = manifest["pieces"][any_one][0]
+    return {
+        key: state.shard(flat, partial(read, key)) if kind == "sharded" else opened(file).get_tensor(f"{key}/{any_one}")
+        for key, kind in manifest["states"].items()
+    }
+
+
+def _write(path, write):
+    """Have ``write`` make a file, and rename it to ``path`` once it is on the disk. Returns its name, size and hash."""
+    part = path.with_suffix(".part")
+    write(part)
+    with open(part, "rb") as file:
+        os.fsync(file.fileno())
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    size = part.stat().st_size
+    os.replace(part, path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    os.fsync(directory)  # the name, too
+    os.close(directory)
+    return {"name": path.name, "bytes": size, "sha256": digest}
+
+
+def _damage(directory, file):
+    """What is wrong with a file of a set, or None."""
+    path = directory / file["name"]
+    if not path.exists():
+        return f"{path.name} is missing"
+    if path.stat().st_size != file["bytes"]:
+        return f"{path.name} has {path.stat().st_size} bytes instead of {file['bytes']}"
+    with open(path, "rb") as opened:
+        if hashlib.file_digest(opened, "sha256").hexdigest() != file["sha256"]:
+            return f"{path.name} is not what was written"
+    return None
+
+
+def _number(path):
+    """Of the set that a file belongs to."""
+    return int(path.name.split("-")[1])
+
+
+def _together(group, act):
+    """What ``act()`` gives on each rank; where one cannot write, OSError is raised on all."""
+    try:
+        mine = act(), None
+    except (OSError, SafetensorError) as error:
+        mine = None, f"rank {group.rank()}: {error}"
+    everyone = [None] * group.size()
+    dist.all_gather_object(everyone, mine, group=group)
+    if errors := [error for _, error in everyone if error]:
+        raise OSError("; ".join(errors))
+    return [result for result, _ in everyone]

@@ -1,0 +1,45 @@
+"""Which optimizers a shard can be given to, and their parameter groups."""
+
+import torch
+
+_NAMES = (
+    "ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD",
+)  # fmt: skip
+ELEMENTWISE = {name: getattr(torch.optim, name) for name in _NAMES}
+
+
+def check_optimizer(optimizer, vouched):
+    """Raise unless ``optimizer`` is a class known, or vouched for, to treat each element on its own.
+
+    A shard has no rows and columns, which Adafactor and Muon look at, and knows nothing of the others, as LBFGS must.
+    """
+    if not (isinstance(optimizer, type) and issubclass(optimizer, torch.optim.Optimizer)):
+        raise TypeError(f"optimizer is {optimizer!r}; give a class, such as torch.optim.AdamW, and its options")
+    if optimizer not in ELEMENTWISE.values() and not vouched:
+        raise ValueError(
+            f"{optimizer.__name__} is not known to treat each element on its own, and a rank has only a shard of each "
+            f"parameter; take one of {', '.join(ELEMENTWISE)}, or vouch for it with elementwise=True"
+        )
+
+
+def parameter_groups(groups, trained):
+    """``[(names, options)]`` of torch's parameter groups: dicts with "params" and options; None is one of all."""
+    if groups is None:
+        return [(tuple(trained), {})]
+    names, found = {parameter: name for name, parameter in trained.items()}, []
+    for group in groups:
+        members = group["params"] if not isinstance(group["params"], torch.Tensor) else [group["params"]]
+        options = {key: value for key, value in group.items() if key != "params"}
+        found.append((tuple(names[p] for p in members if p in names), options))
+    listed = [name for members, _ in found for name in members]
+    if wrong := [name for name in trained if listed.count(name) != 1]:
+        raise ValueError(f"groups must hold each trained parameter once; it does not for {', '.join(wrong)}")
+    return found
+
+
+def sharded_keys(make):
+    """Names of the states that have a number for each element, unlike a count of steps: found out on a vector."""
+    vector = torch.nn.Parameter(torch.zeros(2))
+    vector.grad = torch.zeros(2)
+    (optimizer := make([vector])).step()
+    return {key for key, value in optimizer.state[vector].items() if value.dim()}

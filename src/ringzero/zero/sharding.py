@@ -1,0 +1,49 @@
+"""Who owns what: parameters laid end to end in one flat vector, and the vector cut among the ranks.
+
+>>> layout = Layout((("weight", (2, 3)), ("bias", (2,))), ranks=3)
+>>> layout.shard(0), layout.shard(1), layout.shard(2)
+(slice(0, 2, None), slice(2, 5, None), slice(5, 8, None))
+>>> layout.pieces(2)  # of the weight its last element, and the whole bias
+[('weight', 5, 6), ('bias', 0, 2)]
+
+Nothing is padded: the shards of a vector differ by one element at most (``chunk_bounds``), and where there are more
+ranks than elements some own none. A shard begins and ends anywhere in a parameter; to an optimizer that works element
+by element that is all the same.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+from ringzero.collectives.schedule import chunk_bounds
+
+
+@dataclass(frozen=True)
+class Layout:
+    """``parameters`` are ``(name, shape)`` in the order in which they lie; ``ranks`` share the vector."""
+
+    parameters: tuple
+    ranks: int
+
+    @property
+    def numel(self):
+        return sum(prod(shape) for _, shape in self.parameters)
+
+    def shard(self, rank):
+        """The elements of the vector that ``rank`` owns, as a slice."""
+        start, stop = chunk_bounds(self.numel, self.ranks)[rank : rank + 2].tolist()
+        return slice(start, stop)
+
+    def views(self, vector):
+        """Of a 1-D tensor of ``numel`` elements: ``{name: view in the parameter's shape}``."""
+        parts = vector.split([prod(shape) for _, shape in self.parameters])
+        return {name: part.view(shape) for (name, shape), part in zip(self.parameters, parts, strict=True)}
+
+    def pieces(self, rank):
+        """What ``rank`` owns of each parameter: ``(name, start, stop)`` in elements of the flattened parameter."""
+        shard, begin, owned = self.shard(rank), 0, []
+        for name, shape in self.parameters:
+            start, stop = max(shard.start - begin, 0), min(shard.stop - begin, prod(shape))
+            if start < stop:
+                owned.append((name, start, stop))
+            begin += prod(shape)
+        return owned

@@ -1,0 +1,115 @@
+"""What is sharded as one process would have it: the ``state_dict`` of the module and that of its optimizer.
+
+Both load into a plain module and torch optimizer, and theirs load here. All ranks must take part, and each gets all.
+"""
+
+from functools import partial
+
+import torch
+
+import ringzero
+from ringzero.zero.optimizers import sharded_keys
+
+
+def of_module(model):
+    """``module.state_dict()``, whole, the trained parameters in the precision they are stepped in."""
+    trained = {name: value for flat in model.flats for name, value in whole(flat, flat.master.detach()).items()}
+    aliases = trained_aliases(model)
+    return {key: trained[aliases[key]] if key in aliases else value for key, value in model.module.state_dict().items()}
+
+
+@torch.no_grad()
+def into_module(model, state):
+    """Take over a module's ``state_dict``. Raises ValueError, and changes nothing, where it does not fit."""
+    shapes, aliases, ours = trained_shapes(model), trained_aliases(model), model.module.state_dict()
+    fits = {key: shapes[aliases[key]] if key in aliases else tuple(value.shape) for key, value in ours.items()}
+    check_fit(fits, {key: tuple(value.shape) for key, value in state.items()})
+    for flat in model.flats:
+        flat.master.copy_(shard(flat, lambda name, start, stop: state[name].reshape(-1)[start:stop]))
+    for key in ours.keys() - aliases:
+        ours[key].copy_(state[key])
+    model.share()
+
+
+def of_optimizer(model):
+    """The ``state_dict`` of an optimizer over the whole parameters, numbered group after group."""
+    number, states = _numbers(model), {}
+    for flat in model.flats:
+        for key, value in model.optimizer.state.get(flat.master, {}).items():
+            values = whole(flat, value) if value.dim() else {name: value.clone() for name in flat.parameters}
+            for name in flat.parameters:
+                states.setdefault(number[name], {})[key] = values[name]
+    groups = [
+        {key: value for key, value in group.items() if key != "params"} | {"params": [number[name] for name in names]}
+        for group, (names, _) in zip(model.optimizer.param_groups, model.groups, strict=True)
+    ]
+    return {"state": dict(sorted(states.items())), "param_groups": groups}
+
+
+@torch.no_grad()
+def into_optimizer(model, state):
+    """Take over an optimizer's ``state_dict``. Raises ValueError, and changes nothing, where it does not fit."""
+    number, keys = _numbers(model), sharded_keys(model.optimizer_of) if state["state"] else set()
+    check_fit(
+        {f"{key} of {name}": shape for name, shape in trained_shapes(model).items() for key in keys},
+        {
+            f"{key} of {name}": tuple(state["state"][i][key].shape)
+            for name, i in number.items()
+            for key in keys & state["state"].get(i, {}).keys()
+        },
+    )
+    load_groups(model.optimizer, state["param_groups"])
+    for flat in model.flats:
+        model.optimizer.state[flat.master] = _states_of(flat, keys, lambda name: state["state"].get(number[name], {}))
+
+
+def _states_of(flat, keys, given):
+    def read(key, name, start, stop):
+        return given(name)[key].reshape(-1)[start:stop]
+
+    first = given(next(iter(flat.parameters)))
+    return {key: shard(flat, partial(read, key)) if key in keys else value.clone() for key, value in first.items()}
+
+
+def whole(flat, shard):
+    """``{name: tensor of the parameter's shape}`` from every rank's shard of a vector."""
+    vector = shard.new_empty(flat.layout.numel)
+    vector[flat.owned] = shard
+    return flat.layout.views(ringzero.all_gather(vector, group=flat.group))
+
+
+def shard(flat, read):
+    """This rank's shard, put together from what ``read(name, start, stop)`` gives of each flattened parameter."""
+    pieces = [read(*piece).to(flat.master) for piece in flat.layout.pieces(flat.group.rank())]
+    return torch.cat([flat.master.new_empty(0), *pieces])
+
+
+def trained_shapes(model):
+    return {name: shape for flat in model.flats for name, shape in flat.layout.parameters}
+
+
+def trained_aliases(model):
+    """``{key of the module's state_dict: name}`` of trained parameters; a tied one has several keys."""
+    names = {parameter: name for name, parameter in model.trained.items()}
+    return {key: names[p] for key, p in model.module.named_parameters(remove_duplicate=False) if p in names}
+
+
+def load_groups(optimizer, groups):
+    """Take the options of parameter groups over, their parameters aside."""
+    check_fit({"parameter groups": len(optimizer.param_groups)}, {"parameter groups": len(groups)})
+    for group, given in zip(optimizer.param_groups, groups, strict=True):
+        options = {key: value for key, value in given.items() if key != "params"}
+        group.update({key: tuple(value) if isinstance(value, list) else value for key, value in options.items()})
+
+
+def check_fit(ours, given):
+    """Raise ValueError, which names the first differences, unless both dicts say the same."""
+    if wrong := [key for key in {**ours, **given} if ours.get(key) != given.get(key)]:
+        differences = "; ".join(
+            f"{key} is {given.get(key, 'missing')}, here {ours.get(key, 'unknown')}" for key in wrong[:5]
+        )
+        raise ValueError(f"the state does not fit this model: {differences}")
+
+
+def _numbers(model):
+    return {name: i for i, name in enumerate(name for names, _ in model.groups for name in names)}

@@ -1,0 +1,19 @@
+"""Records the graph in the forward pass and keeps it in the context: nothing runs twice, nothing is saved."""
+# caught by: test_checkpointed
+# %% checkpointed
+def checkpointed(function, *inputs):
+    return Recomputed.apply(function, *inputs)
+
+
+class Recomputed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, function, *inputs):
+        ctx.inputs = [x.detach().requires_grad_() for x in inputs]
+        with torch.enable_grad():
+            ctx.output = function(*ctx.inputs)
+        return ctx.output.detach()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        torch.autograd.backward(ctx.output, gradient)
+        return None, *[x.grad for x in ctx.inputs]

@@ -1,0 +1,6 @@
+"""Weights and LayerNorms, no biases."""
+# caught by: test_gpt_parameters
+# %% gpt_parameters
+def gpt_parameters(layers, hidden, vocab, positions, tied=True):
+    block = 12 * hidden**2 + 4 * hidden
+    return layers * block + (vocab + positions) * hidden + 2 * hidden + (0 if tied else vocab * hidden)

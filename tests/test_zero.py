@@ -1,0 +1,617 @@
+"""ZeRO against one process on the whole batch: values, bytes held and sent, and the order of events."""
+
+import doctest
+import functools
+import gc
+import re
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.utils.checkpoint import checkpoint
+
+from ringzero import launch
+from ringzero.costs import memory
+from ringzero.zero import STAGES, ZeroStage3, sharding
+from ringzero.zero.sharding import Layout
+from tests import awkward
+
+STEPS, MAX_NORM, ADAMW = 10, 0.3, {"lr": 0.01, "weight_decay": 0.1}
+NEVER = {"Unused": ("never.weight", "never.bias")}
+close = functools.partial(torch.testing.assert_close, rtol=1e-4, atol=1e-5)
+
+
+def model_of(name, seed=0):
+    torch.manual_seed(seed)
+    return awkward.MODELS[name]()
+
+
+def mlp(seed=0, width=8, layers=4):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(*(torch.nn.Linear(width, width) for _ in range(layers)))
+
+
+def step_alone(model, optimizer, step, max_norm=MAX_NORM):
+    """One process, the whole batch."""
+    awkward.loss_of(model, *awkward.batch(step)).backward()
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    optimizer.zero_grad()
+    return norm
+
+
+def step_sharded(model, step, max_norm=MAX_NORM):
+    """This rank's part of the batch, in two backward passes, the first without a word to the others."""
+    rank, n = dist.get_rank(), dist.get_world_size()
+    tokens, targets = (whole[rank::n].chunk(2) for whole in awkward.batch(step))
+    with model.no_sync():
+        (awkward.loss_of(model, tokens[0], targets[0]) / 2).backward()
+    (awkward.loss_of(model, tokens[1], targets[1]) / 2).backward()
+    norm = model.clip_grad_norm_(max_norm)
+    model.step()
+    model.zero_grad()
+    return norm
+
+
+def alone(name, optimizer=torch.optim.AdamW, steps=STEPS, **options):
+    model = model_of(name)
+    optimizer = optimizer([p for p in model.parameters() if p.requires_grad], **options or ADAMW)
+    norms = [step_alone(model, optimizer, step) for step in range(steps)]
+    return model.state_dict(), norms
+
+
+def sharded(stage, name, optimizer=torch.optim.AdamW, arguments=ADAMW, **options):
+    """A model that is another on every rank before it is sharded, so a missing broadcast shows."""
+    options = {"find_unused": name == "Unused", "unused": NEVER.get(name, ())} | options
+    if stage < 3 and "units" not in options:
+        options.setdefault("bucket_cap_mb", 1e-4)
+    return STAGES[stage](model_of(name, dist.get_rank()), optimizer, **arguments, **options)
+
+
+def every_model():
+    results = {}
+    for stage in STAGES:
+        for name in awkward.MODELS:
+            model = sharded(stage, name)
+            norms = [step_sharded(model, step) for step in range(STEPS)]
+            results[stage, name] = model.state_dict(), norms
+    return results
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
+def test_n_ranks_train_as_one_process_on_the_whole_batch(world_size):
+    """Within rounding: sums over ranks are taken in another order than over a batch. Across ranks bit for bit."""
+    ranks = launch(every_model, world_size=world_size, timeout=200).returns
+    for (stage, name), (state, norms) in ranks[0].items():
+        expected, expected_norms = alone(name)
+        close(dict(state), dict(expected), msg=f"{stage} {name}")
+        close(torch.tensor(norms).float(), torch.tensor(expected_norms).float())
+        assert max(norms) > MAX_NORM  # it was clipped
+        for other in ranks[1:]:
+            assert all(torch.equal(other[stage, name][0][key], state[key]) for key in state), (stage, name)
+
+
+def whole_step(model, step):
+    rank, n = dist.get_rank(), dist.get_world_size()
+    tokens, targets = awkward.batch(step)
+    awkward.loss_of(model, tokens[rank::n], targets[rank::n]).backward()
+    norm = model.clip_grad_norm_(MAX_NORM)
+    model.step()
+    model.zero_grad()
+    return norm
+
+
+def same_cuts():
+    """Every stage with stage 3's units, and 1 and 2 with buckets."""
+    results = {}
+    for name in ("Tied", "OddSizes", "MixedTypes"):
+        for stage in STAGES:
+            module = model_of(name, dist.get_rank())
+            model = STAGES[stage](module, torch.optim.AdamW, units=list(module.children()), **ADAMW)
+            results[name, "units", stage] = model, [whole_step(model, step) for step in range(STEPS)]
+            if stage < 3:
+                model = sharded(stage, name, bucket_cap_mb=2e-4)
+                results[name, "buckets", stage] = model, [whole_step(model, step) for step in range(STEPS)]
+    return {key: (model.state_dict(), norms) for key, (model, norms) in results.items()}
+
+
+def test_stages_agree_bit_for_bit_where_the_cuts_are_the_same():
+    """The ring adds chunk c in an order that depends on c alone, so with the same vectors cut alike the sums are the
+    same bits. But stage 1 adds micro-batches up on each rank and then over ranks, 2 and 3 the other way round: so one
+    backward pass a step.
+    """
+    results = launch(same_cuts, world_size=3, timeout=100).returns[0]
+    for (name, cuts, _), (state, norms) in results.items():
+        two_state, two_norms = results[name, cuts, 2]
+        assert norms == two_norms, (name, cuts)
+        assert all(torch.equal(state[key], two_state[key]) for key in state), (name, cuts)
+
+
+def storages(tensors):
+    """Bytes of floating-point tensors, each memory once."""
+    held = {t.untyped_storage().data_ptr(): t.untyped_storage().size() for t in tensors if t.is_floating_point()}
+    return sum(held.values())
+
+
+def bytes_held(stage, mixed_precision, make=mlp):
+    """Of ``(parameters, gradients, optimizer)`` between a backward pass and its step, and of all tensors there are."""
+    from ringzero.data_parallel import DistributedDataParallel
+
+    gc.freeze()  # what was there before does not count
+    module = make(dist.get_rank())
+    if stage == 0:
+        model, optimizer = DistributedDataParallel(module), torch.optim.AdamW(module.parameters(), **ADAMW)
+        step, zero_grad = optimizer.step, optimizer.zero_grad
+    else:
+        model = STAGES[stage](module, torch.optim.AdamW, mixed_precision=mixed_precision, **ADAMW)
+        optimizer, step, zero_grad = model.optimizer, model.step, model.zero_grad
+    for _ in range(2):
+        zero_grad()
+        model(torch.ones(2, 8)).sum().backward()
+        step() if _ == 0 else None
+    flats = getattr(model, "flats", [])
+    parameters = [*module.parameters(), *(flat.whole for flat in flats), *(flat.shard for flat in flats)]
+    gradients = [p.grad for p in module.parameters()] + [g for f in flats for g in (f.gradient, f.reduced)]
+    states = [each for state in optimizer.state.values() for each in state.values()]
+    states += [flat.master.detach() for flat in flats if flat.mixed]
+    parts = [storages(parameters), storages([g for g in gradients if g is not None]), storages(states)]
+    gc.collect()
+    return parts, storages(each for each in gc.get_objects() if issubclass(type(each), torch.Tensor))
+
+
+def every_stage_held(make=mlp):
+    return {
+        (stage, mixed): bytes_held(stage, torch.bfloat16 if mixed else None, make)
+        for stage in range(4)
+        for mixed in ((False, True) if stage else (False,))
+    }
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
+def test_bytes_held_equal_the_formula_to_the_byte(world_size):
+    """Every layer has 72 numbers, which all these world sizes divide. Adam's 4-byte step count comes once a vector."""
+    size = 4 * 72
+    for rank in launch(every_stage_held, world_size=world_size, timeout=60).returns:
+        for (stage, mixed), (parts, together) in rank.items():
+            each = memory.bytes_per_param("adamw", mixed_precision=mixed)
+            expected = list(memory.model_state_parts(size, stage, world_size, each))
+            expected[2] += 4 * {0: 8, 1: 1, 2: 1, 3: 4}[stage]
+            assert parts == expected, (stage, mixed)
+            assert together == sum(expected), (stage, mixed)  # and nothing else is held
+
+
+def odd_bytes_held():
+    return every_stage_held(functools.partial(mlp_odd))
+
+
+def mlp_odd(seed):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(8, 5), torch.nn.Linear(5, 7), torch.nn.Linear(7, 3))
+
+
+def test_uneven_shards_together_are_the_formula_and_differ_by_an_element_a_vector():
+    size, ranks = 45 + 42 + 24, launch(odd_bytes_held, world_size=4, timeout=60).returns
+    for stage, kept in ((1, 2), (2, 1), (3, 0)):
+        for kind in range(kept, 3):
+            held = [rank[stage, False][0][kind] - (4 * (3 if stage == 3 else 1) if kind == 2 else 0) for rank in ranks]
+            assert sum(held) == (8 if kind == 2 else 4) * size
+            assert max(held) - min(held) <= (3 if stage == 3 else 1) * (8 if kind == 2 else 4)
+
+
+def sent_in_a_step(stage, micro_batches):
+    """Bytes that this rank sent, without the first step, in which orders are learnt."""
+    from ringzero.launch.trace import recorded
+
+    module = mlp(dist.get_rank())
+    model = STAGES[stage](module, torch.optim.AdamW, bucket_cap_mb=4e-4, **ADAMW)
+    for _ in range(2):
+        before = len(recorded())
+        with model.no_sync():
+            for _micro_batch in range(micro_batches - 1):
+                model(torch.ones(2, 8)).sum().backward()
+        model(torch.ones(2, 8)).sum().backward()
+        model.clip_grad_norm_(1.0)
+        model.step()
+        model.zero_grad()
+    operations = recorded()[before:]
+    assert {op["kind"] for op in operations} <= {"send", "recv", "header", "all_reduce"}
+    assert [op["bytes"] for op in operations if op["kind"] == "all_reduce"] == [8]  # the norm
+    return sum(op["bytes"] for op in operations if op["kind"] == "send")
+
+
+@pytest.mark.parametrize("world_size", [2, 3, 4])
+def test_elements_sent_equal_the_formula(world_size):
+    def work():
+        return {(stage, parts): sent_in_a_step(stage, parts) for stage in STAGES for parts in (1, 3)}
+
+    for sent in launch(work, world_size=world_size, timeout=60).returns:
+        for (stage, parts), size in sent.items():
+            assert size == 4 * memory.communication_elements(4 * 72, stage, world_size, parts), (stage, parts)
+
+
+ARGUMENTS = {
+    "SGD": {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01},
+    "Rprop": {"lr": 0.01},
+    "Adam": {"lr": 0.01, "amsgrad": True},
+    "RMSprop": {"lr": 0.01, "momentum": 0.9, "centered": True},
+}
+OPTIMIZERS = ("ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD")
+
+
+def with_each_optimizer():
+    """Three steps sharded; then both whole states into a plain module and optimizer, and back into another stage."""
+    results = {}
+    for name in OPTIMIZERS:
+        optimizer, arguments = getattr(torch.optim, name), ARGUMENTS.get(name, {"lr": 0.01})
+        model = sharded(3, "OddSizes", optimizer, arguments)
+        for step in range(3):
+            step_sharded(model, step)
+        plain = model_of("OddSizes", 5)
+        plain.load_state_dict(model.state_dict())
+        theirs = optimizer(plain.parameters(), **arguments)
+        theirs.load_state_dict(model.optimizer_state_dict())
+        step_alone(plain, theirs, 3)
+        again = sharded(2, "OddSizes", optimizer, arguments)
+        again.load_state_dict(plain.state_dict())
+        again.load_optimizer_state_dict(theirs.state_dict())
+        step_sharded(again, 4)
+        results[name] = dict(again.state_dict())
+    return results
+
+
+def test_every_elementwise_optimizer_to_one_process_and_back_to_another_stage():
+    for name, state in launch(with_each_optimizer, world_size=3, timeout=100).returns[1].items():
+        arguments = ARGUMENTS.get(name, {"lr": 0.01})
+        expected, _ = alone("OddSizes", getattr(torch.optim, name), 5, **arguments)
+        tolerance = 1e-2 if name == "Rprop" else 1e-4  # it goes by the sign of a gradient, however small
+        close(state, dict(expected), rtol=tolerance, atol=tolerance / 10, msg=name)
+
+
+def in_mixed_precision(stage):
+    """Of three steps: the parameters as stepped, those computed with, and the type of the optimizer's states."""
+    rank, n = dist.get_rank(), dist.get_world_size()
+    model = STAGES[stage](mlp(rank), torch.optim.AdamW, mixed_precision=torch.bfloat16, bucket_cap_mb=1e-4, **ADAMW)
+    for step in range(3):
+        whole = torch.randn(24, 8, generator=torch.Generator().manual_seed(step))
+        loss = model(whole[rank::n]).float().square().mean()
+        loss.backward()
+        model.step()
+        model.zero_grad()
+    with torch.no_grad():
+        output = model(torch.ones(1, 8))
+    states = {value.dtype for state in model.optimizer.state.values() for value in state.values()}
+    return dict(model.state_dict()), output, states == {torch.float32}
+
+
+def test_mixed_precision_keeps_fp32_masters():
+    """On one rank bit for bit what a bf16 module and AdamW on an fp32 copy of it do; on three close to it."""
+    master, module = mlp(0), mlp(0).to(torch.bfloat16)
+    optimizer = torch.optim.AdamW(master.parameters(), **ADAMW)
+    for step in range(3):
+        whole = torch.randn(24, 8, generator=torch.Generator().manual_seed(step))
+        module(whole.to(torch.bfloat16)).float().square().mean().backward()
+        for original, low in zip(master.parameters(), module.parameters(), strict=True):
+            original.grad, low.grad = low.grad.float(), None
+        optimizer.step()
+        for original, low in zip(master.parameters(), module.parameters(), strict=True):
+            low.data.copy_(original.data)
+    expected = module(torch.ones(1, 8, dtype=torch.bfloat16)).detach()
+    for world_size in (1, 3):
+        ranks = launch(lambda: [in_mixed_precision(stage) for stage in STAGES], world_size=world_size, timeout=60)
+        for state, output, in_fp32 in ranks.returns[0]:
+            assert in_fp32
+            if world_size == 1:
+                assert all(torch.equal(value, state[key]) for key, value in master.state_dict().items())
+                assert torch.equal(output, expected)
+            close(state, dict(master.state_dict()), rtol=0.1, atol=0.03)
+
+
+def with_groups_and_a_scheduler(stage):
+    module = model_of("OddSizes", dist.get_rank())
+    weights, biases = module.first, [module.scalar, module.bias, *module.last.parameters()]
+    groups = [{"params": weights.parameters(), "lr": 0.05}, {"params": biases, "weight_decay": 0.0}]
+    model = STAGES[stage](module, torch.optim.AdamW, groups=groups, **ADAMW)
+    scheduler = torch.optim.lr_scheduler.StepLR(model.optimizer, 2, gamma=0.1)
+    for step in range(5):
+        step_sharded(model, step)
+        scheduler.step()
+    return dict(model.state_dict()), model.optimizer_state_dict()["param_groups"]
+
+
+def test_parameter_groups_and_schedulers():
+    module = model_of("OddSizes")
+    weights, biases = module.first, [module.scalar, module.bias, *module.last.parameters()]
+    groups = [{"params": weights.parameters(), "lr": 0.05}, {"params": biases, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, **ADAMW)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.1)
+    for step in range(5):
+        step_alone(module, optimizer, step)
+        scheduler.step()
+    for state, groups in launch(lambda: [with_groups_and_a_scheduler(s) for s in STAGES], timeout=60).returns[0]:
+        close(state, dict(module.state_dict()))
+        assert groups == optimizer.state_dict()["param_groups"]
+
+
+class Awkward(torch.nn.Module):
+    """A unit computed again in the backward pass, one used twice, one that only some ranks use, one shared by two."""
+
+    def __init__(self):
+        super().__init__()
+        self.again, self.twice, self.sometimes = (torch.nn.Linear(6, 6) for _ in range(3))
+        self.shared = torch.nn.Linear(6, 6)
+        self.one, self.two = torch.nn.Sequential(self.shared), torch.nn.Sequential(self.shared, torch.nn.Linear(6, 3))
+
+    def forward(self, tokens):
+        x = tokens.float()
+        if (tokens[:, 0] < 3).any():
+            x = x + (tokens[:, :1] < 3) * self.sometimes(x)
+        x = checkpoint(self.again, x, use_reentrant=False).tanh()
+        x = self.twice(self.twice(x).tanh()).tanh()
+        return self.two(self.one(x).tanh())
+
+
+def awkward_batch(rank=None):
+    """Only rank 0 has samples that begin with a number below 3."""
+    tokens, targets = awkward.batch(0)
+    tokens[1:, 0], tokens[0, 0] = 5, 1
+    return (
+        (tokens, targets)
+        if rank is None
+        else (tokens[rank :: dist.get_world_size()], targets[rank :: dist.get_world_size()])
+    )
+
+
+def train_awkward(stage, **options):
+    torch.manual_seed(dist.get_rank())
+    module = Awkward()
+    units = [module.sometimes, module.again, module.twice, module.one, module.two]
+    model = STAGES[stage](module, torch.optim.SGD, lr=0.1, find_unused=True, units=units, **options)
+    tokens, targets = awkward_batch(dist.get_rank())
+    for _ in range(3):
+        with torch.no_grad():
+            model(tokens)
+        awkward.loss_of(model, tokens, targets).backward()
+        model.step()
+        model.zero_grad()
+    return dict(model.state_dict())
+
+
+def test_units_used_twice_or_again_or_by_some_ranks_only():
+    torch.manual_seed(0)
+    module = Awkward()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    for _ in range(3):
+        awkward.loss_of(module, *awkward_batch()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    def work():
+        return [train_awkward(1), train_awkward(2), *(train_awkward(3, prefetch=ahead) for ahead in (0, 1, 2, 9))]
+
+    for states in launch(work, world_size=3, timeout=60).returns:
+        for state in states:
+            close(state, dict(module.state_dict()))
+
+
+def when_gradients_are_kept(stage):
+    """At the last gradient of a backward pass: which of the vectors before it have a whole gradient still."""
+    model, kept = STAGES[stage](mlp(dist.get_rank()), torch.optim.SGD, lr=0.1, bucket_cap_mb=1e-4), []
+
+    def look(parameter):
+        if parameter is model.module[0].weight:
+            for reduction in model._reducing[:3]:
+                reduction.result()
+            kept.extend(flat.gradient is not None for flat in model.flats[:3])
+
+    model.module[0].weight.register_post_accumulate_grad_hook(look)
+    model(torch.ones(2, 8)).sum().backward()
+    return kept
+
+
+def test_gradients_are_reduced_during_the_backward_pass_and_freed_from_stage_2_on():
+    def work():
+        return [when_gradients_are_kept(stage) for stage in STAGES]
+
+    assert launch(work, timeout=60).returns == [[[True] * 3, [False] * 3, [False] * 3]] * 2
+
+
+def order_of_gathers():
+    """Starts of gathers, computations and frees of a forward and a backward pass, by unit; 0 is the root."""
+    from ringzero.zero.stage3 import Unit
+
+    model = ZeroStage3(mlp(dist.get_rank()), torch.optim.SGD, lr=0.1)
+    model(torch.ones(2, 8)).sum().backward()
+    number, events = {unit: i for i, unit in enumerate(model._order)}, []
+    start, free = Unit.start, Unit.free
+    Unit.start = lambda unit, *aside: (events.append(f"gather {number[unit]}"), start(unit, *aside))
+    Unit.free = lambda unit: (events.append(f"free {number[unit]}") if unit.whole and unit.flats else None, free(unit))
+    for i, layer in enumerate(model.module):
+        layer.register_forward_pre_hook(lambda module, args, i=i: events.append(f"compute {i + 1}"))
+    loss = model(torch.ones(2, 8)).sum()
+    forward = events.copy()
+    loss.backward()
+    return forward, events[len(forward) :]
+
+
+def test_stage_3_gathers_a_unit_ahead_and_frees_it_after():
+    forward, backward = launch(order_of_gathers, timeout=60).returns[0]
+    expected = (
+        "gather 0, gather 1, gather 2, compute 1, free 1, gather 3, compute 2, free 2, gather 4, compute 3, free 3"
+    )
+    assert ", ".join(forward) == expected + ", compute 4, free 4"
+    assert ", ".join(backward) == ("gather 0, gather 4, gather 3, free 4, gather 2, free 3, gather 1, free 2, free 1")
+
+
+def two_passes(stage):
+    """Two backward passes before a step, without ``no_sync``, after a forward pass that failed."""
+    model = STAGES[stage](mlp(dist.get_rank()), torch.optim.SGD, lr=0.1, bucket_cap_mb=1e-4)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        model(torch.ones(2, 9))
+    for factor in (1.0, 2.0):
+        model(torch.full((1, 8), factor * (dist.get_rank() + 1))).square().sum().backward()
+    model.step()
+    return dict(model.state_dict())
+
+
+def test_two_backward_passes_before_a_step_add_up():
+    module = mlp()
+    for factor in (1.0, 2.0):
+        for rank in range(2):
+            (module(torch.full((1, 8), factor * (rank + 1))).square().sum() / 2).backward()
+    torch.optim.SGD(module.parameters(), lr=0.1).step()
+    for states in launch(lambda: [two_passes(stage) for stage in STAGES], timeout=60).returns:
+        for state in states:
+            close(state, dict(module.state_dict()))
+
+
+def more_ranks_than_parameters(stage):
+    torch.manual_seed(dist.get_rank())
+    model = STAGES[stage](torch.nn.Linear(1, 1), torch.optim.AdamW, **ADAMW)
+    for _ in range(3):
+        model(torch.tensor([[1.0 + dist.get_rank()]])).sum().backward()
+        norm = model.clip_grad_norm_(0.5)
+        model.step()
+        model.zero_grad()
+    return dict(model.state_dict()), norm
+
+
+def test_more_ranks_than_parameters():
+    torch.manual_seed(0)
+    module = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.AdamW(module.parameters(), **ADAMW)
+    for _ in range(3):
+        (module(torch.tensor([[1.0], [2.0], [3.0]])).sum() / 3).backward()
+        torch.nn.utils.clip_grad_norm_(module.parameters(), 0.5)
+        optimizer.step()
+        optimizer.zero_grad()
+    for results in launch(lambda: [more_ranks_than_parameters(s) for s in STAGES], world_size=3, timeout=60).returns:
+        for state, norm in results:
+            close(state, dict(module.state_dict()))
+            close(norm, torch.tensor(5**0.5, dtype=norm.dtype))
+
+
+def test_values_changed_in_place_between_steps_count():
+    def work():
+        models = [STAGES[stage](mlp(), torch.optim.SGD, lr=0.1) for stage in (1, 2)]
+        for model in models:
+            with torch.no_grad():
+                model.module[0].weight.mul_(2)
+            model(torch.ones(1, 8)).sum().backward()
+            model.step()
+        return [dict(model.state_dict()) for model in models]
+
+    module = mlp()
+    with torch.no_grad():
+        module[0].weight.mul_(2)
+    module(torch.ones(1, 8)).sum().backward()
+    torch.optim.SGD(module.parameters(), lr=0.1).step()
+    for state in launch(work, timeout=60).returns[1]:
+        close(state, dict(module.state_dict()))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 7, 40])
+def test_pieces_are_every_element_once(ranks):
+    layout = Layout((("a", (3, 4)), ("scalar", ()), ("none", (0, 2)), ("b", (5,))), ranks)
+    owned = [
+        (name, i) for rank in range(ranks) for name, start, stop in layout.pieces(rank) for i in range(start, stop)
+    ]
+    assert owned == [("a", i) for i in range(12)] + [("scalar", 0)] + [("b", i) for i in range(5)]
+    sizes = [layout.shard(rank).stop - layout.shard(rank).start for rank in range(ranks)]
+    assert sum(sizes) == layout.numel == 18
+    assert max(sizes) - min(sizes) <= 1
+    assert doctest.testmod(sharding).failed == 0
+
+
+def zero(stage=1, module=None, optimizer=torch.optim.SGD, **options):
+    return STAGES[stage](module or mlp(), optimizer, **{"lr": 0.1} | options)
+
+
+def after(change, stage=1, **options):
+    """Train a step after something was changed."""
+    model = zero(stage, **options)
+    change(model.module)
+    model(torch.ones(2, 8)).sum().backward()
+    model.step()
+
+
+def write(module):
+    with torch.no_grad():
+        module[0].weight.add_(1)
+
+
+def replace(module):
+    module[1].weight = torch.nn.Parameter(torch.ones(8, 8))
+
+
+def unfreeze(module):
+    module[0].requires_grad_(True)
+
+
+def frozen():
+    module = mlp()
+    module[0].requires_grad_(False)
+    return module
+
+
+def point_elsewhere(module):
+    module[2].bias.data = torch.ones(8)
+
+
+def unused():
+    module = awkward.Unused()
+    zero(2, module)(awkward.batch(0)[0]).sum().backward()
+
+
+def load_what_does_not_fit():
+    zero(3).load_state_dict(mlp(layers=3).state_dict())
+
+
+BAD = [
+    (
+        lambda: zero(optimizer=torch.optim.LBFGS),
+        "LBFGS is not known to treat each element on its own.*elementwise=True",
+    ),
+    (lambda: zero(optimizer=torch.optim.Adafactor), "Adafactor is not known to treat each element"),
+    (lambda: zero(optimizer=torch.optim.Muon), "Muon is not known to treat each element"),
+    (lambda: zero(optimizer=torch.optim.SGD(mlp().parameters())), "give a class, such as torch.optim.AdamW"),
+    (lambda: zero(mixed_precision=torch.float16), "mixed_precision is torch.float16; take torch.bfloat16"),
+    (lambda: zero(bucket_cap_mb=0), "bucket_cap_mb is 0; give a positive number"),
+    (lambda: zero(3, units=[torch.nn.ReLU()]), "units has a ReLU that is not in the Sequential"),
+    (lambda: zero(groups=[{"params": []}]), "groups must hold each trained parameter once; it does not for 0.weight"),
+    (lambda: zero(module=mlp(layers=1 + dist.get_rank())), "the ranks' modules differ: rank 0 has nothing more"),
+    (lambda: zero(3, module=torch.nn.ReLU()), "ReLU has no parameter that requires a gradient"),
+    (unused, "no gradient in this backward pass for sometimes.*never.weight, never.bias|for never.weight, never.bias"),
+    (functools.partial(after, replace), "1.weight changed since the model was sharded"),
+    (functools.partial(after, point_elsewhere), "2.bias changed since"),
+    (functools.partial(after, unfreeze, module=frozen()), "0.weight, 0.bias changed since"),
+    (functools.partial(after, write, mixed_precision=torch.bfloat16), "0.weight changed since"),
+    (load_what_does_not_fit, r"does not fit this model: 3.weight is missing, here \(8, 8\)"),
+]
+
+
+def errors():
+    """What each bad input raises; one rank after another would hang if only some of them raised."""
+    raised = []
+    for work, _ in BAD:
+        try:
+            work()
+            raised.append("nothing")
+        except (ValueError, TypeError, RuntimeError) as error:
+            raised.append(str(error))
+    return raised
+
+
+def test_bad_input_is_named_on_every_rank():
+    for raised in launch(errors, timeout=60).returns:
+        for (_, message), text in zip(BAD, raised, strict=True):
+            assert re.search(message, text), text
+
+
+def test_an_optimizer_can_be_vouched_for():
+    class Mine(torch.optim.SGD):
+        pass
+
+    def work():
+        return type(zero(optimizer=Mine, elementwise=True).optimizer).__name__
+
+    assert launch(work, timeout=60).returns == ["Mine"] * 2
