@@ -145,3 +145,18 @@ def test_ddp_names_a_model_it_does_not_have():
     done = CliRunner().invoke(main, ["bench", "ddp", "--ranks", "1", "--rates", "none", "--models", "cnn"])
     assert done.exit_code == 1
     assert "models has ['cnn']; they are mlp, transformer" in done.output
+
+
+def test_zero_holds_and_sends_what_the_formulas_say(tmp_path):
+    file = tmp_path / "rows.json"
+    options = ["--ranks", "2", "--rates", "none", "--models", "small", "--steps", "1", "--json", str(file)]
+    done = CliRunner().invoke(main, ["bench", "zero", *options])
+    assert done.exit_code == 0, done.output
+    rows = json.loads(file.read_text())
+    assert all(set(row) == ROW for row in rows)
+    formulas = [row for row in rows if row["peer_name"] == "formula"]
+    assert len(formulas) == 4 * 4
+    for row in formulas:
+        assert row["ours"] == pytest.approx(row["peer"], rel=1e-3), row  # more by Adam's step counts
+    peers = {row["peer_name"] for row in rows if row["metric"] == "step time"}
+    assert peers == {"torch DDP", "ZeroRedundancyOptimizer", "FSDP2", "FSDP2, kept after forward"}

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 
 from ringzero.zero.stage1 import ZeroStage1
 
-IN_FLIGHT = 2  # flats whose gradients wait to be reduced
+IN_FLIGHT = 1  # flats on their way to be reduced while the next one fills, as in FSDP2
 
 
 class ZeroStage2(ZeroStage1):

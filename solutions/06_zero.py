@@ -1,0 +1,1004 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # ZeRO
+#
+# In data-parallel training every rank holds all parameters, all gradients and all of the optimizer's numbers, the same
+# on each. N copies of everything, of which one would do. ZeRO (Rajbhandari et al., 2020) cuts that up: every rank
+# *owns* a shard, and gets from the others what it needs, when it needs it. Stage 1 shards the optimizer's numbers,
+# stage 2 the gradients too, stage 3 the parameters too.
+#
+# In this lab you build all three. They fit on a page each, since they are the same step with less and less kept.
+#
+# Your code runs on real ranks. A check shows a table: what was claimed, whether it holds, why not, and the points. It
+# compares with torch's AdamW in one process, measures the bytes that each rank holds at every moment of a step, counts
+# the bytes that it sends, and tries models and numbers of ranks that you do not see here. Anyone can call plain data
+# parallelism "ZeRO": the values are the same. The bytes are not.
+#
+# About 90 minutes. Wherever you see **Guess first**, do: write it down before you run the cell.
+
+# %% tags=["parameters"]
+WORLD_SIZE = 4
+DEVICE = "auto"
+
+# %%
+from ringzero.lab import check_parameters, launch, slide, written
+
+check_parameters()
+
+import torch
+import torch.distributed as dist
+
+from ringzero import all_gather, reduce_scatter
+from ringzero.collectives import chunk_bounds
+
+# %% [markdown]
+# ## What you have
+#
+# `reduce_scatter(vector)` and `all_gather(vector)` are those of lab 02: the ring, in place, for any number of elements.
+# Rank r's chunk is `vector[bounds[r] : bounds[r + 1]]` with `bounds = chunk_bounds(numel, N)`. `reduce_scatter`
+# *returns* this rank's chunk of the sum, a view of `vector`; all the rest of `vector` is rubbish afterwards.
+# `all_gather` fills `vector` with everybody's chunks.
+
+
+# %%
+def both():
+    rank = dist.get_rank()
+    vector = torch.arange(6.0) + 10 * rank
+    mine = reduce_scatter(vector).tolist()
+    vector = torch.full((6,), float(rank))
+    return mine, all_gather(vector).tolist()
+
+
+launch(both, world_size=WORLD_SIZE, device=DEVICE)
+
+# %% [markdown]
+# And the AdamW of lab 05, for any tensor: a parameter, a row of it, or a shard of a vector. It looks at each element on
+# its own, so that it does not matter. (`eps` is larger than usual. Otherwise rounding would decide about a step whose
+# gradient is nearly 0, and no two runs on different numbers of ranks could be compared.)
+
+
+# %%
+@torch.no_grad()
+def adamw(parameter, gradient, state, lr=1e-2, betas=(0.9, 0.999), eps=1e-5, weight_decay=0.01):
+    """One step of AdamW, in place. ``state``, a dict that is empty at first, keeps two numbers for each element."""
+    if not state:
+        state.update(step=0, exp_avg=torch.zeros_like(parameter), exp_avg_sq=torch.zeros_like(parameter))
+    state["step"] += 1
+    state["exp_avg"].lerp_(gradient, 1 - betas[0])
+    state["exp_avg_sq"].lerp_(gradient.square(), 1 - betas[1])
+    mean = state["exp_avg"] / (1 - betas[0] ** state["step"])
+    square = state["exp_avg_sq"] / (1 - betas[1] ** state["step"])
+    parameter.mul_(1 - lr * weight_decay).sub_(lr * mean / (square.sqrt() + eps))
+
+
+# %% [markdown]
+# ## 1. Predict
+#
+# All of this lab is in fp32: 4 bytes for a parameter, 4 for its gradient, 8 for AdamW's two numbers. Ψ parameters, N
+# ranks, each with a shard of Ψ/N.
+#
+# - Stage 0, plain data parallelism: all-reduces the gradients.
+# - Stage 1: each rank steps only the parameters it owns. What must it be told of the gradient for that? And of the
+#   others' parameters afterwards?
+# - Stage 2: the same, but gradients that it does not own are given away during the backward pass.
+# - Stage 3: it keeps only its shard of the parameters. Whoever computes with a layer gathers it, in the forward pass
+#   and once more in the backward pass.
+#
+# An all-reduce is a reduce-scatter and an all-gather. Each of these makes a rank send (N−1)/N of the vector.
+#
+# **Guess first.** Which stage sends more than stage 0, and how much more?
+#
+# Write `plan`: the four numbers, in bytes on *one* rank. Gradients are those held between the backward pass and the
+# step; a single layer that is gathered for a moment does not count.
+
+
+# %% nbgrader={"grade_id": "plan", "solution": true}
+def plan(stage, params, n):
+    """``(parameters, gradients, states, sent)``: bytes that a rank holds of each, and that it sends in a step."""
+    ### BEGIN SOLUTION
+    shard = params / n
+    parameters = 4 * (shard if stage >= 3 else params)
+    gradients = 4 * (shard if stage >= 2 else params)
+    states = 8 * (shard if stage >= 1 else params)
+    vectors = 3 if stage == 3 else 2
+    return parameters, gradients, states, 4 * vectors * params * (n - 1) / n
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_plan", "grade": true, "points": 2}
+from ringzero.costs import memory
+from ringzero.lab import Check, claims
+
+check = Check("plan", points=2, world_size=WORLD_SIZE, device=DEVICE)
+
+
+def as_the_paper_says(run):
+    stage, params, n = run.case.args
+    held = memory.model_state_parts(params, stage, n, each=(4, 4, 8))
+    sent = 4 * memory.communication_elements(params, stage, n)
+    names = [f"what is {of}" for of in ("held of parameters", "held of gradients", "held of states", "sent")]
+    return claims.numbers(names, run.returned[0], (*held, sent), 1e-6)
+
+
+small = [check.run(stage, 1_000_000, 4) for stage in range(4)]
+for stage, what in enumerate(("plain data parallelism", "states sharded", "gradients too", "parameters too")):
+    check.that(f"stage {stage}, {what}: a million parameters on 4 ranks", small[stage], as_the_paper_says)
+### BEGIN HIDDEN TESTS
+large = [check.run(stage, 7_500_000_000, n) for stage in range(4) for n in (1, 2, 3, 64)]
+check.that("7.5 billion parameters, 1 to 64 ranks", large, as_the_paper_says, weight=2)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 2. One vector
+#
+# The parameters of a layer are laid end to end in one vector, and the vector is cut into N shards as equal as whole
+# elements allow. A shard begins and ends anywhere, in the middle of a weight for instance.
+#
+# The parameters become *views* of the vector: `p.data = ...` gives a parameter other memory, and it stays the object
+# that it was. So what an all-gather writes into the vector is at once what the layer computes with, and there is no
+# second copy.
+#
+# **Guess first.** A `Linear(33, 33)` has 33 · 33 + 33 parameters. On 4 ranks, how many does each own?
+#
+# Write `Flat`:
+#
+# - `self.parameters`, the list of them; `self.whole`, the 1-D vector
+# - `self.owned`, a `slice`: what of `whole` this rank owns. `self.shard` is `whole[owned]`, no copy.
+# - each parameter is a view of `whole`, in its shape, with the values it had
+
+
+# %% nbgrader={"grade_id": "Flat", "solution": true}
+class Flat:
+    """``parameters`` laid end to end in one vector, of which this rank owns a shard."""
+
+    def __init__(self, parameters):
+        ### BEGIN SOLUTION
+        self.parameters = list(parameters)
+        self.whole = torch.cat([p.detach().reshape(-1) for p in self.parameters])
+        for p, part in zip(self.parameters, self.whole.split([p.numel() for p in self.parameters]), strict=True):
+            p.data = part.view(p.shape)
+        rank, n = dist.get_rank(), dist.get_world_size()
+        start, stop = chunk_bounds(self.whole.numel(), n)[rank : rank + 2].tolist()
+        self.owned = slice(start, stop)
+        self.shard = self.whole[self.owned]
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_Flat", "grade": true, "points": 3}
+from math import prod
+
+from ringzero.lab import Check, claims, sharded
+
+SHAPES = {"weight": (7, 5), "bias": (7,), "scalar": (), "column": (4, 1), "cube": (2, 3, 5)}
+
+
+def made_up(names, seed):
+    return {name: sharded.numbers(SHAPES[name], seed + i) for i, name in enumerate(names)}
+
+
+def lay_out(names, seed):
+    """What there is to see of a ``Flat``, and then of one into whose vector 0, 1, 2, … was written."""
+    parameters = {
+        name: torch.nn.Parameter(value.to(torch.get_default_device())) for name, value in made_up(names, seed).items()
+    }
+    flat = Flat(iter(parameters.values()))
+    first = {name: p.detach().clone() for name, p in parameters.items()}
+    report = {"first": first, "whole": flat.whole.clone(), "owned": [flat.owned.start, flat.owned.stop]}
+    report["same"] = [id(p) for p in flat.parameters] == [id(p) for p in parameters.values()]
+    storages = {
+        t.untyped_storage().data_ptr(): t.untyped_storage() for t in (*parameters.values(), flat.whole, flat.shard)
+    }
+    report["bytes"] = sum(storage.nbytes() for storage in storages.values())
+    flat.whole.copy_(torch.arange(flat.whole.numel()))
+    return report | {"then": {name: p.detach().clone() for name, p in parameters.items()}, "shard": flat.shard.clone()}
+
+
+check = Check(lay_out, points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=())
+check.name = "Flat"
+two = check.run(names=("weight", "bias"), seed=1, ranks=WORLD_SIZE)
+shapes = check.run(names=("bias", "scalar", "cube", "weight", "column"), seed=2, ranks=WORLD_SIZE)
+
+
+def end_to_end(run):
+    values = made_up(**run.case.options)
+    whole = torch.cat([value.reshape(-1) for value in values.values()])
+    if not all(report["same"] for report in run.returned):
+        return "flat.parameters are not the parameters it was given, in their order"
+    why = claims.equal("the vector", [report["whole"] for report in run.returned], [whole] * run.world_size)
+    return why or claims.close_by_name("the parameter", [report["first"] for report in run.returned], values, 0)
+
+
+def are_views(run):
+    numel = sum(prod(SHAPES[name]) for name in run.case.options["names"])
+    parts = torch.arange(float(numel)).split([prod(SHAPES[name]) for name in run.case.options["names"]])
+    for rank, report in enumerate(run.returned):
+        for name, part in zip(run.case.options["names"], parts, strict=True):
+            if not torch.equal(report["then"][name], part.view(SHAPES[name])):
+                return f"on rank {rank} what was written into the vector does not show in {name}, or not in its place"
+        if report["bytes"] != 4 * numel:
+            return (
+                f"on rank {rank} parameters, vector and shard take {report['bytes']} bytes, expected {4 * numel} in all"
+            )
+    return None
+
+
+def owns_its_chunk(run):
+    numel = sum(prod(SHAPES[name]) for name in run.case.options["names"])
+    bounds = chunk_bounds(numel, run.world_size).tolist()
+    for rank, report in enumerate(run.returned):
+        if report["owned"] != bounds[rank : rank + 2]:
+            start, stop = report["owned"]
+            return (
+                f"rank {rank} owns [{start}:{stop}] of {numel} elements, expected [{bounds[rank]}:{bounds[rank + 1]}]"
+            )
+    shards = [torch.arange(float(start), stop) for start, stop in zip(bounds, bounds[1:], strict=False)]
+    return claims.equal("the shard", [report["shard"] for report in run.returned], shards)
+
+
+check.that("parameters lie end to end, with the values they had", [two, shapes], end_to_end, weight=2)
+check.that("they are views of the vector; nothing is there twice", [two, shapes], are_views, weight=2)
+check.that("each rank owns its chunk, a view too", [two, shapes], claims.all_of(owns_its_chunk, are_views), weight=2)
+### BEGIN HIDDEN TESTS
+several = [check.run(names=("cube", "bias"), seed=3 + n, ranks=n) for n in (1, 2, 3, 4)]
+few = [check.run(names=("scalar",), seed=9, ranks=n) for n in (2, 3)]
+everything = claims.all_of(end_to_end, are_views, owns_its_chunk)
+check.that("1 to 4 ranks", several, everything, weight=2)
+check.that("fewer elements than ranks: some own nothing", few, everything)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 3. A shard of the mean gradient
+#
+# **Guess first.** Lab 04 all-reduced the gradients. A rank that steps only its shard of the parameters: what of the
+# all-reduce can it do without?
+#
+# Write `mean_gradient`. After the backward pass it returns this rank's shard of the *mean* over the ranks of the
+# gradient of `flat.whole`, a 1-D tensor. A parameter whose `.grad` is None counts as zeros. Two things are to be gone
+# when it returns: every parameter's `.grad` (set it to None), and the vector that was reduced. A view keeps *all* of
+# its memory alive, and what `reduce_scatter` returns is a view.
+
+
+# %% nbgrader={"grade_id": "mean_gradient", "solution": true}
+def mean_gradient(flat):
+    """This rank's shard of the mean gradient of ``flat``; the whole gradients are let go."""
+    ### BEGIN SOLUTION
+    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in flat.parameters]
+    vector = torch.cat([gradient.reshape(-1) for gradient in gradients])
+    for p in flat.parameters:
+        p.grad = None
+    vector /= dist.get_world_size()
+    return reduce_scatter(vector).clone()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_mean_gradient", "grade": true, "points": 3}
+from ringzero import collectives
+from ringzero.lab import Check, checks, claims, sharded
+from ringzero.lab.sharded import numbers
+
+
+def reduce_once(sizes, seed, without=()):
+    """One flat of parameters of these sizes; ``without[rank]`` is a parameter that gets no gradient there."""
+    here, rank = torch.get_default_device(), dist.get_rank()
+    parameters = [torch.nn.Parameter(numbers((size,), i).to(here)) for i, size in enumerate(sizes)]
+    flat = Flat(parameters)
+    for i, p in enumerate(parameters):
+        p.grad = None if i in without[rank : rank + 1] else numbers((sizes[i],), 1000 * seed + 100 * rank + i).to(here)
+    shard = mean_gradient(flat)
+    changed = [i for i, p in enumerate(parameters) if not torch.equal(p.cpu(), numbers((sizes[i],), i))]
+    left = [i for i, p in enumerate(parameters) if p.grad is not None]
+    return {"shard": shard.clone(), "bytes": shard.untyped_storage().nbytes(), "left": left, "changed": changed}
+
+
+check = Check(reduce_once, points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=(checks.LIBRARY,))
+check.name = "mean_gradient"
+even = check.run(sizes=(40, 8 * WORLD_SIZE - 40 % WORLD_SIZE), seed=1, ranks=WORLD_SIZE)
+uneven = check.run(sizes=(35, 7, 12), seed=2, ranks=WORLD_SIZE)
+missing = check.run(sizes=(20, 30), seed=3, without=(1, 0), ranks=WORLD_SIZE)
+
+
+def gradients_of(run):
+    """The whole gradient that each rank brings."""
+    sizes, seed, without = run.case.options["sizes"], run.case.options["seed"], run.case.options.get("without", ())
+    return [
+        torch.cat(
+            [numbers((n,), 1000 * seed + 100 * r + i) * (i not in without[r : r + 1]) for i, n in enumerate(sizes)]
+        )
+        for r in range(run.world_size)
+    ]
+
+
+def is_the_shard_of_the_mean(run):
+    gradients, sizes = gradients_of(run), run.case.options["sizes"]
+    for rank, report in enumerate(run.returned):
+        if report["changed"]:
+            return f"on rank {rank} parameter {report['changed'][0]} itself was changed, not only its gradient"
+
+        def of(whole, rank=rank, shard=report["shard"]):
+            """Why the shard is not this rank's of ``whole``."""
+            right = sharded.owned(whole, run.world_size, rank)
+            some = right.numel() or shard.numel()
+            why = claims.close_by_name("the", [{"shard": shard}], {"shard": right}) if some else None
+            return why and why.replace("on rank 0", f"on rank {rank}")
+
+        why = of(torch.stack(gradients).mean(0))
+        if why and run.world_size > 1:
+            if not of(gradients[rank]) or not of(gradients[rank] / run.world_size):
+                return f"on rank {rank} the shard is of this rank's own gradient: it was not reduced"
+            if not of(torch.cat([numbers((n,), i) for i, n in enumerate(sizes)])):
+                return f"on rank {rank} the shard is of the parameters, not of their gradients"
+        if why:
+            return why
+    return None
+
+
+def lets_the_rest_go(run):
+    for rank, report in enumerate(run.returned):
+        if report["left"]:
+            return f"on rank {rank} parameter {report['left'][0]} still has its .grad"
+        if report["bytes"] > 4 * report["shard"].numel():
+            return (
+                f"on rank {rank} the shard of {4 * report['shard'].numel()} bytes is a view that keeps "
+                f"{report['bytes']} bytes alive"
+            )
+    return None
+
+
+def sends_like_a_reduce_scatter(run):
+    numel = sum(run.case.options["sizes"])
+    due = collectives.ring_reduce_scatter(run.world_size).bytes_sent(numel, 4).tolist()
+    for rank, (sent, right) in enumerate(zip(run.bytes_sent(), due, strict=True)):
+        if sent > right + 4:
+            return (
+                f"rank {rank} sent {sent} bytes for gradients of {4 * numel}, {sent / numel / 4:.3g} times them; "
+                f"{right / numel / 4:.3g} times would do"
+            )
+    return None
+
+
+frees = claims.all_of(is_the_shard_of_the_mean, lets_the_rest_go)
+cheap = claims.all_of(is_the_shard_of_the_mean, sends_like_a_reduce_scatter)
+check.that("rank r has shard r of the mean", even, is_the_shard_of_the_mean, weight=2)
+check.that("also when N does not divide the number of elements", uneven, is_the_shard_of_the_mean, weight=2)
+check.that("no gradient counts as zeros", missing, is_the_shard_of_the_mean)
+check.that("gradients and the reduced vector are let go", [even, uneven], frees, weight=2)
+check.that("no more is sent than a reduce-scatter sends", [even, uneven], cheap, weight=2)
+### BEGIN HIDDEN TESTS
+several = [check.run(sizes=(17, 4 + n, 30), seed=4 + n, ranks=n) for n in (1, 2, 3, 4)]
+few = [check.run(sizes=(2,), seed=9, ranks=n) for n in (3, 4)]
+check.that("1 to 4 ranks", several, is_the_shard_of_the_mean, weight=2)
+check.that("fewer elements than ranks", few, frees)
+check.that("let go and cheap on any number of ranks", several, claims.all_of(frees, cheap))
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 4. Stage 1: a step of one's own shard
+#
+# From here on you train a network of ten layers. A step of all three stages is
+#
+# ```python
+# loss.backward()
+# zero.reduce()
+# zero.step()
+# ```
+#
+# **Guess first.** On 4 ranks, how many bytes of AdamW's numbers does a rank keep for a layer of 1,122 parameters?
+#
+# Write the two methods of `Zero1`. `self.flats[i]` is layer i; the ranks start alike.
+#
+# - `reduce()` puts this rank's shard of the mean gradient of flat i into `self.gradients[i]`
+# - `step()` lets `adamw` step the shard of flat i with that gradient and `self.states[i]`, sees to it that every rank
+#   has the new parameters, and sets `self.gradients[i]` back to None
+
+
+# %% nbgrader={"grade_id": "Zero1", "solution": true}
+class Zero1:
+    """Trains ``layers`` with AdamW; each rank keeps AdamW's numbers for the shard that it owns."""
+
+    flat_class = Flat
+
+    def __init__(self, layers):
+        self.flats = [self.flat_class(layer.parameters()) for layer in layers]
+        self.gradients = [None for _ in self.flats]
+        self.states = [{} for _ in self.flats]
+
+    def reduce(self):
+        """After the backward pass: shards of the mean gradient take the place of the gradients."""
+        ### BEGIN SOLUTION
+        self.gradients = [mean_gradient(flat) for flat in self.flats]
+        ### END SOLUTION
+
+    def step(self):
+        """Step what this rank owns; afterwards all ranks have all parameters."""
+        ### BEGIN SOLUTION
+        for i, flat in enumerate(self.flats):
+            adamw(flat.shard, self.gradients[i], self.states[i])
+            all_gather(flat.whole)
+            self.gradients[i] = None
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_Zero1", "grade": true, "points": 4}
+from ringzero.lab import Check, checks, claims, sharded
+
+
+def train_stage_1(**case):
+    return sharded.train(Zero1, **case)
+
+
+check = Check(train_stage_1, points=4, world_size=WORLD_SIZE, device=DEVICE, built_from=(checks.LIBRARY,))
+check.name = "Zero1"
+two_steps = check.run(seed=1, ranks=WORLD_SIZE)
+four_ranks = check.run(seed=2, steps=3, ranks=4)
+
+as_adamw = sharded.as_one_process
+lean = claims.all_of(as_adamw, sharded.states_are_sharded)
+cheap = claims.all_of(as_adamw, sharded.sends_at_most(gathers=1))
+check.that("two steps are those of torch's AdamW in one process", two_steps, as_adamw, weight=2)
+check.that("three steps on 4 ranks", four_ranks, as_adamw, weight=2)
+check.that(
+    "AdamW's numbers are there for the shard alone, and no gradient is left", [two_steps, four_ranks], lean, weight=2
+)
+check.that("a step sends one reduce-scatter and one all-gather", [two_steps, four_ranks], cheap, weight=2)
+### BEGIN HIDDEN TESTS
+several = [check.run(seed=10 * n, hidden=(30, 31, 32), passes=n, ranks=n) for n in (1, 2, 3)]
+check.that("1 to 3 ranks, another model, two and three backward passes before a step", several, as_adamw, weight=2)
+check.that("lean and cheap there", several, claims.all_of(lean, cheap))
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 5. Stage 2: no whole gradients
+#
+# In stage 1 all gradients of all layers are there when the backward pass ends. But a layer's gradient is complete long
+# before: it can be reduced, and given away, while backward is on its way to the layer below.
+#
+# **Guess first.** With ten equal layers and 4 ranks, how many layers' worth of gradients does a rank hold at most in
+# stage 1, and in stage 2?
+#
+# Write `Zero2`. `p.register_post_accumulate_grad_hook(f)` makes the backward pass call `f(p)` as soon as `p.grad` is
+# complete (lab 04). A layer is complete when all of its parameters have a `.grad`. A second backward pass before a step
+# *adds* to `self.gradients[i]`. `step` is that of `Zero1`.
+#
+# (A class is built on the one that its name meant when its cell ran. When you change `Zero1`, run this cell again.)
+
+
+# %% nbgrader={"grade_id": "Zero2", "solution": true}
+class Zero2(Zero1):
+    """As ``Zero1``; a layer's gradients are reduced and let go during the backward pass."""
+
+    def __init__(self, layers):
+        super().__init__(layers)
+        ### BEGIN SOLUTION
+        for i, flat in enumerate(self.flats):
+            for p in flat.parameters:
+                p.register_post_accumulate_grad_hook(lambda p, i=i: self.gradient_ready(i))
+        ### END SOLUTION
+
+    def gradient_ready(self, i):
+        """A parameter of flat i has its gradient, perhaps the last one."""
+        ### BEGIN SOLUTION
+        flat = self.flats[i]
+        if any(p.grad is None for p in flat.parameters):
+            return
+        shard = mean_gradient(flat)
+        self.gradients[i] = shard if self.gradients[i] is None else self.gradients[i] + shard
+        ### END SOLUTION
+
+    def reduce(self):
+        """Nothing is left to do."""
+
+
+# %% nbgrader={"grade_id": "test_Zero2", "grade": true, "points": 5}
+from ringzero.lab import Check, checks, claims, sharded
+
+
+def train_stage_2(**case):
+    return sharded.train(Zero2, **case)
+
+
+check = Check(train_stage_2, points=5, world_size=WORLD_SIZE, device=DEVICE, built_from=(checks.LIBRARY,))
+check.name = "Zero2"
+two_steps = check.run(seed=1, ranks=WORLD_SIZE)
+four_ranks = check.run(seed=2, ranks=4)
+passes = check.run(seed=3, hidden=(30, 31), passes=2, ranks=WORLD_SIZE)
+
+as_adamw = sharded.as_one_process
+lean = claims.all_of(as_adamw, sharded.states_are_sharded, sharded.gradients_are_sharded)
+cheap = claims.all_of(as_adamw, sharded.sends_at_most(gathers=1))
+check.that("steps are those of torch's AdamW in one process", [two_steps, four_ranks], as_adamw, weight=2)
+check.that("gradients that the rank does not own go during the backward pass", [two_steps, four_ranks], lean, weight=3)
+check.that("no more is sent than in stage 1", [two_steps, four_ranks], cheap)
+check.that("a second backward pass adds to the first", passes, as_adamw)
+### BEGIN HIDDEN TESTS
+several = [check.run(seed=10 * n, hidden=(31,) * 8, ranks=n) for n in (1, 2, 3)]
+more = check.run(seed=4, passes=3, ranks=2)
+check.that("1 to 3 ranks, another model", several, as_adamw, weight=2)
+check.that("lean and cheap there", several, claims.all_of(lean, cheap), weight=2)
+check.that("three passes, and still lean", more, lean)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# Where a step has several backward passes, this has a price: stage 1 adds up whole gradients and sends them once,
+# stage 2 has no whole gradient to add to and sends each time.
+#
+# ## 6. Clipping
+#
+# Large gradients are scaled down so that their norm is at most `max_norm`. The norm is that of *all* gradients of the
+# model, one number. Now every rank has another part of them.
+#
+# **Guess first.** Rank 0's shards have norm 3, rank 1's norm 4. What is the norm of the whole? If each rank clipped by
+# its own, what would happen to the direction of the step?
+#
+# Write `clip`, for a list of shards such as `zero.gradients`. It changes them in place and returns the norm that they
+# had, as a tensor with one element. Here you may use `dist.all_reduce`, once, on one number. A rank's shards may be
+# empty.
+
+
+# %% nbgrader={"grade_id": "clip", "solution": true}
+def clip(shards, max_norm):
+    """Scale all ranks' ``shards`` so that their norm together is at most ``max_norm``. Returns the norm they had."""
+    ### BEGIN SOLUTION
+    squares = sum(shard.square().sum() for shard in shards)
+    dist.all_reduce(squares)
+    norm = squares.sqrt()
+    if norm > max_norm:
+        for shard in shards:
+            shard *= max_norm / norm
+    return norm
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_clip", "grade": true, "points": 3}
+from ringzero.lab import Check, claims, sharded
+from ringzero.lab.sharded import numbers
+
+
+def some_shards(sizes, seed, n, rank):
+    vectors = [(i + 1) * numbers((size,), 100 * seed + i) for i, size in enumerate(sizes)]
+    return [sharded.owned(vector, n, rank).clone() for vector in vectors]
+
+
+def clip_once(sizes, seed, max_norm):
+    shards = some_shards(sizes, seed, dist.get_world_size(), dist.get_rank())
+    shards = [shard.to(torch.get_default_device()) for shard in shards]
+    norm = clip(shards, max_norm)
+    return {"norm": torch.as_tensor(norm).reshape(-1), "shards": shards}
+
+
+check = Check(clip_once, points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=("all_reduce",))
+check.name = "clip"
+large = check.run(sizes=(50, 31), seed=1, max_norm=2.0, ranks=WORLD_SIZE)
+below = check.run(sizes=(50, 31), seed=2, max_norm=1000.0, ranks=WORLD_SIZE)
+
+
+def norm_of_all(run):
+    options = run.case.options
+    vectors = [(i + 1) * numbers((size,), 100 * options["seed"] + i) for i, size in enumerate(options["sizes"])]
+    return torch.cat(vectors).norm().reshape(1)
+
+
+def returns_the_norm(run):
+    for rank, report in enumerate(run.returned):
+        if why := claims.number(f"on rank {rank} the norm", report["norm"], norm_of_all(run).item(), 1e-4):
+            return why
+    return None
+
+
+def are_scaled(run):
+    options, scale = run.case.options, min(1.0, run.case.options["max_norm"] / norm_of_all(run).item())
+    for rank, report in enumerate(run.returned):
+        before = some_shards(options["sizes"], options["seed"], run.world_size, rank)
+        for i, (shard, was) in enumerate(zip(report["shards"], before, strict=True)):
+            factor = (shard * was).sum().item() / (was.square().sum().item() or 1)
+            if was.numel() and not (shard - scale * was).abs().max() <= 1e-4 * scale * was.abs().max():
+                return f"on rank {rank} shard {i} is {factor:.4g} times what it was, expected {scale:.4g}"
+    return None
+
+
+def one_number_travels(run):
+    for rank, operations in enumerate(run.operations):
+        sent = sum(op["bytes"] for op in operations)
+        if sent > 8 or len(operations) > 1:
+            return f"rank {rank} reduced {sent} bytes in {len(operations)} messages; one number in one would do"
+    return None
+
+
+right = claims.all_of(returns_the_norm, are_scaled)
+check.that("returns the norm of all shards of all ranks", [large, below], returns_the_norm, weight=2)
+check.that("scales all by the same number", large, are_scaled, weight=2)
+check.that("leaves what is below max_norm as it is", below, right)
+check.that("one number travels", large, claims.all_of(right, one_number_travels))
+### BEGIN HIDDEN TESTS
+several = [check.run(sizes=(40, 3 * n, 5), seed=3 + n, max_norm=float(n), ranks=n) for n in (1, 2, 3, 4)]
+empty = check.run(sizes=(2, 3), seed=9, max_norm=0.1, ranks=4)
+check.that("1 to 4 ranks", several, claims.all_of(right, one_number_travels), weight=2)
+check.that("ranks that own nothing", empty, right)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 7. A vector that comes and goes
+#
+# In stage 3 a rank keeps its shard of the parameters in memory of its own, and the whole vector only while a layer is
+# computed. The parameters stay views of `whole`: what comes and goes is the memory *behind* it.
+#
+# ```python
+# storage = vector.untyped_storage()
+# storage.resize_(0)                 # the memory is given back; vector keeps its shape, but nobody may look
+# storage.resize_(vector.nbytes)     # memory again, with anything in it
+# ```
+#
+# It has to be the same storage, not a new vector: the forward pass leaves views of it with autograd for the backward
+# pass.
+#
+# **Guess first.** A forward pass has saved the weight for the backward pass. Then you free it, gather it again, and go
+# backward. Does autograd notice?
+#
+# Write `Sharded`. `self.shard` becomes a copy. After `__init__` and after `free()` only that is left; after `gather()`
+# all parameters have their values, from the ranks' shards as they are now.
+
+
+# %% nbgrader={"grade_id": "Sharded", "solution": true}
+class Sharded(Flat):
+    """As ``Flat``, but ``whole`` has memory only between ``gather()`` and ``free()``; ``shard`` has its own."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters)
+        ### BEGIN SOLUTION
+        self.shard = self.shard.clone()
+        self.free()
+        ### END SOLUTION
+
+    def gather(self):
+        """Let all parameters have their values."""
+        ### BEGIN SOLUTION
+        self.whole.untyped_storage().resize_(self.whole.nbytes)
+        self.whole[self.owned] = self.shard
+        all_gather(self.whole)
+        ### END SOLUTION
+
+    def free(self):
+        """Give the memory of ``whole`` back."""
+        ### BEGIN SOLUTION
+        self.whole.untyped_storage().resize_(0)
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_Sharded", "grade": true, "points": 3}
+from math import prod
+
+from ringzero import collectives
+from ringzero.lab import Check, checks, claims, sharded
+from ringzero.lab.sharded import numbers
+
+SQUARE = {"weight": (6, 6), "bias": (6,)}
+
+
+def come_and_go(seed, times=1):
+    """Shards of ``weight`` and ``bias``; gathered, used, freed, gathered again and gone backward, doubled, gathered."""
+    here = torch.get_default_device()
+    parameters = {
+        name: torch.nn.Parameter(numbers(shape, seed + i).to(here)) for i, (name, shape) in enumerate(SQUARE.items())
+    }
+    flat, held = Sharded(parameters.values()), []
+    sharded.must_have_memory(flat.shard)
+
+    def note():
+        storages = [t.untyped_storage() for t in (*parameters.values(), flat.whole, flat.shard)]
+        held.append(sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values()))
+
+    note()
+    for _ in range(times):
+        flat.gather()
+        note()
+        x = numbers((4, 6), seed).to(here).requires_grad_()
+        y = torch.nn.functional.linear(x, **parameters)
+        flat.free()
+        note()
+        flat.gather()
+        with sharded.plainly("backward"):
+            (x_gradient,) = torch.autograd.grad(y.sum(), x)
+        flat.shard *= 2
+        flat.gather()
+        values = {name: p.detach().clone() for name, p in parameters.items()}
+        flat.free()
+        note()
+    return {"values": values, "y": y.detach(), "x": x_gradient, "held": held}
+
+
+check = Check(come_and_go, points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=(checks.LIBRARY,))
+check.name = "Sharded"
+once = check.run(seed=1, ranks=WORLD_SIZE)
+again = check.run(seed=2, times=2, ranks=WORLD_SIZE)
+
+
+def has_the_values(run):
+    seed, times = run.case.options["seed"], run.case.options.get("times", 1)
+    start = {name: numbers(shape, seed + i) for i, (name, shape) in enumerate(SQUARE.items())}
+    x, before = numbers((4, 6), seed), 2 ** (times - 1)
+    used = {"y": before * torch.nn.functional.linear(x, **start), "x": before * start["weight"].sum(0).expand(4, 6)}
+    why = claims.close_by_name("computed with what was gathered,", run.returned, used)
+    last = {name: 2**times * value for name, value in start.items()}
+    return why or claims.close_by_name("after the shards were doubled,", [r["values"] for r in run.returned], last)
+
+
+def only_the_shard_stays(run):
+    numel = sum(prod(shape) for shape in SQUARE.values())
+    for rank, report in enumerate(run.returned):
+        mine = 4 * sharded.owned(torch.empty(numel), run.world_size, rank).numel()
+        free, *rest = report["held"]
+        for when, held in (("when made", free), ("freed", rest[1]), ("freed again", rest[-1])):
+            if held != mine:
+                return f"on rank {rank}, {when}, it holds {held} bytes; the shard is {mine}, the whole {4 * numel}"
+        if rest[0] != mine + 4 * numel:
+            return f"on rank {rank} {rest[0]} bytes are held after gather(), expected {mine} and {4 * numel}"
+    return None
+
+
+def sends_like_all_gathers(run):
+    numel, times = sum(prod(shape) for shape in SQUARE.values()), 3 * run.case.options.get("times", 1)
+    due = collectives.ring_all_gather(run.world_size).bytes_sent(numel, 4).tolist()
+    for rank, (sent, right) in enumerate(zip(run.bytes_sent(), due, strict=True)):
+        if sent > times * right + 8:
+            return f"rank {rank} sent {sent / times:.4g} bytes for each gather of {4 * numel}, {right} would do"
+    return None
+
+
+lean = claims.all_of(has_the_values, only_the_shard_stays)
+check.that("after gather() the parameters have their values", once, has_the_values, weight=2)
+check.that("the second time too", again, has_the_values)
+check.that("after free() only the shard is left", [once, again], lean, weight=2)
+check.that("a gather sends (N−1)/N of the vector", [once, again], claims.all_of(has_the_values, sends_like_all_gathers))
+### BEGIN HIDDEN TESTS
+several = [check.run(seed=10 * n, times=n, ranks=n) for n in (1, 2, 3, 4)]
+check.that("1 to 4 ranks", several, claims.all_of(lean, sends_like_all_gathers), weight=2)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 8. Stage 3: one layer at a time
+#
+# A layer is gathered just before it computes, and freed right after; then once more for the backward pass, until its
+# gradients are reduced. torch has a hook for each of these moments:
+#
+# ```python
+# layer.register_forward_pre_hook(f)          # f(layer, inputs)
+# layer.register_forward_hook(f)              # f(layer, inputs, output)
+# layer.register_full_backward_pre_hook(f)    # f(layer, gradients of the output)
+# ```
+#
+# What such a hook returns, if not None, takes the place of inputs, output, or gradients.
+#
+# **Guess first.** How many layers does a rank have whole at the same time? What would it save not to free the *last*
+# layer after the forward pass?
+#
+# Write `Zero3`. `self.flats` are made by `Sharded` already. `gradient_ready` is called as in `Zero2`.
+
+
+# %% nbgrader={"grade_id": "Zero3", "solution": true}
+class Zero3(Zero2):
+    """As ``Zero2``; parameters too are there as shards alone, but for the layer that is computed."""
+
+    flat_class = Sharded
+
+    def __init__(self, layers):
+        super().__init__(layers)
+        ### BEGIN SOLUTION
+        for layer, flat in zip(layers, self.flats, strict=True):
+            layer.register_forward_pre_hook(lambda *_, flat=flat: flat.gather())
+            layer.register_forward_hook(lambda *_, flat=flat: flat.free())
+            layer.register_full_backward_pre_hook(lambda *_, flat=flat: flat.gather())
+        ### END SOLUTION
+
+    def gradient_ready(self, i):
+        """As in ``Zero2``; when the gradients are reduced, nobody needs the layer any more."""
+        ### BEGIN SOLUTION
+        super().gradient_ready(i)
+        if all(p.grad is None for p in self.flats[i].parameters):
+            self.flats[i].free()
+        ### END SOLUTION
+
+    def step(self):
+        """Step what this rank owns. The others will ask for it."""
+        ### BEGIN SOLUTION
+        for i, flat in enumerate(self.flats):
+            adamw(flat.shard, self.gradients[i], self.states[i])
+            self.gradients[i] = None
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_Zero3", "grade": true, "points": 6}
+from ringzero.lab import Check, checks, claims, sharded
+
+
+def train_stage_3(**case):
+    return sharded.train(Zero3, **case)
+
+
+check = Check(train_stage_3, points=6, world_size=WORLD_SIZE, device=DEVICE, built_from=(checks.LIBRARY,))
+check.name = "Zero3"
+two_steps = check.run(seed=1, ranks=WORLD_SIZE)
+four_ranks = check.run(seed=2, ranks=4)
+
+as_adamw = sharded.as_one_process
+lean = claims.all_of(as_adamw, sharded.layers_come_and_go)
+cheap = claims.all_of(as_adamw, sharded.sends_at_most(gathers=2))
+check.that("steps are those of torch's AdamW in one process", [two_steps, four_ranks], as_adamw, weight=2)
+check.that("shards alone are kept, and one layer at a time is whole", [two_steps, four_ranks], lean, weight=3)
+check.that("a step sends one reduce-scatter and two all-gathers", [two_steps, four_ranks], cheap, weight=2)
+### BEGIN HIDDEN TESTS
+several = [check.run(seed=10 * n, hidden=(31,) * 8, ranks=n) for n in (1, 2, 3)]
+passes = check.run(seed=4, hidden=(30, 31), passes=2, ranks=3)
+check.that("1 to 3 ranks, another model", several, as_adamw, weight=2)
+check.that("lean and cheap there", several, claims.all_of(lean, cheap), weight=2)
+check.that("two backward passes before a step add up", passes, as_adamw)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# torch's FSDP2, `fully_shard`, is this, except that it gathers the next layer while this one computes.
+#
+# ## 9. A checkpoint
+#
+# Who wants to look at the model, or go on with another number of ranks, needs whole tensors, of parameters and of
+# AdamW's numbers.
+#
+# **Guess first.** At 16 bits a parameter and 12 bytes of fp32 copies and AdamW's numbers, how large is the checkpoint
+# of a model of 7.5 billion parameters? Could every rank hold it?
+#
+# Write `checkpoint`. It returns `{name: {"parameter": …, "exp_avg": …, "exp_avg_sq": …}}` on every rank, for each name
+# of `module.named_parameters()` a dict of three whole tensors in the parameter's shape. `zero` is a `Zero1`, `Zero2` or
+# `Zero3` over the module's layers that has made a step; its layers may come in another order than the names. Leave
+# everything as you found it: what was freed stays freed.
+
+
+# %% nbgrader={"grade_id": "checkpoint", "solution": true}
+def checkpoint(module, zero):
+    """Whole parameters and AdamW's numbers by the parameters' names, from all ranks' shards."""
+    ### BEGIN SOLUTION
+    name_of, saved = {p: name for name, p in module.named_parameters()}, {}
+    for flat, state in zip(zero.flats, zero.states, strict=True):
+        for key, shard in (("parameter", flat.shard), *((key, state[key]) for key in ("exp_avg", "exp_avg_sq"))):
+            whole = torch.empty(flat.whole.numel())
+            whole[flat.owned] = shard
+            all_gather(whole)
+            for p, part in zip(flat.parameters, whole.split([p.numel() for p in flat.parameters]), strict=True):
+                saved.setdefault(name_of[p], {})[key] = part.view(p.shape)
+    return saved
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_checkpoint", "grade": true, "points": 3}
+from ringzero.lab import Check, checks, claims, sharded
+
+
+def train_and_save(stage, **case):
+    def make(layers):
+        return (Zero1, Zero2, Zero3)[stage - 1](layers[::-1])
+
+    def save(module, zero):
+        return {
+            name: {key: value.clone() for key, value in saved.items()}
+            for name, saved in checkpoint(module, zero).items()
+        }
+
+    return sharded.train(make, then=save, **case)
+
+
+check = Check(train_and_save, points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=(checks.LIBRARY,))
+check.name = "checkpoint"
+of_3 = check.run(stage=3, seed=1, hidden=(33,) * 3, ranks=WORLD_SIZE)
+of_1 = check.run(stage=1, seed=2, hidden=(12, 13, 14), ranks=WORLD_SIZE)
+
+
+def is_whole(key):
+    def claim(run):
+        right = sharded.alone(run)["last" if key == "parameter" else key]
+        saved = [report["then"] for report in run.returned]
+        missing = [name for name in right if not all(key in each.get(name, ()) for each in saved)]
+        if missing:
+            return f"{missing[0]} has no {key}"
+        return claims.close_by_name(
+            f"{key} of", [{name: each[name][key] for name in right} for each in saved], right, 1e-3
+        )
+
+    return claim
+
+
+def stays_freed(run):
+    for rank, report in enumerate(run.returned):
+        there = report["last"]["parameters"]
+        if run.case.options["stage"] == 3 and there:
+            return f"on rank {rank} the memory of {next(iter(there))} is still there afterwards"
+    return None
+
+
+whole = claims.all_of(*map(is_whole, ("parameter", *sharded.NUMBERS)))
+check.that("parameters of a stage 3 model", of_3, is_whole("parameter"), weight=2)
+check.that("and AdamW's numbers", of_3, whole, weight=2)
+check.that("of a stage 1 model", of_1, whole)
+check.that("what was freed stays freed", of_3, claims.all_of(whole, stays_freed))
+### BEGIN HIDDEN TESTS
+several = [check.run(stage=3, seed=10 * n, hidden=(9, 10, 11), steps=3, ranks=n) for n in (1, 2, 3)]
+check.that("1 to 3 ranks, another model", several, claims.all_of(whole, stays_freed), weight=2)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## What you built, beside what you predicted
+#
+# Bytes on rank 0, measured in a step of the network of ten layers, and your `plan`.
+#
+# **Guess first.** Which of the numbers will not agree to the byte?
+
+
+# %%
+from ringzero.lab import sharded
+
+
+def one_step(zero):
+    report = sharded.train(zero, seed=0)
+    memory, sent = report["memory"], report["sent"] / 2
+    return memory["step"]["held"], memory["backward"]["held"] - memory["start"]["held"], sent, report["history"]
+
+
+if written("plan", "Flat", "mean_gradient", "Zero1", "Zero2", "Sharded", "Zero3"):
+    params = sum(p.numel() for p in sharded.network(seed=0).parameters())
+    print(f"{params:,} parameters\nstage  {'parameters and states':>27} {'gradients':>24} {'sent in a step':>24}")
+    for stage, zero in enumerate((Zero1, Zero2, Zero3), 1):
+        *got, _ = launch(one_step, zero, world_size=WORLD_SIZE, device=DEVICE).returns[0]
+        parameters, gradients, states, sent = plan(stage, params, WORLD_SIZE)
+        pairs = zip(got, (parameters + states, gradients, sent), strict=True)
+        print(f"{stage:5} ", *(f"{mine:11,.0f} plan {said:8,.0f}" for mine, said in pairs))
+
+# %% [markdown]
+# Shards are whole elements, so they are not quite Ψ/N. And the buffer into which the ring receives is counted, too.
+#
+# This is a step of yours, byte by byte, drawn from what rank 0 did. Look for the gradients: in which stage do they pile
+# up, and where does the memory of the parameters look like a comb?
+
+
+# %%
+def draw_two_steps(stage):
+    from ringzero.figures import memory_timeline
+    from ringzero.memory import History
+
+    zero = (Zero1, Zero2, Zero3)[stage - 1]
+    *_, history = launch(one_step, zero, world_size=WORLD_SIZE, device=DEVICE).returns[0]
+    most = 100_000 + 100_000 // WORLD_SIZE  # one scale for the three of them
+    return memory_timeline(History(*history), most=most, caption=f"Two steps of stage {stage} on rank 0.")
+
+
+slide("stage", {"1": 1, "2": 2, "3": 3}, draw_two_steps)
+
+# %% [markdown]
+# ## 10. In your own words
+#
+# Three to six sentences, with numbers. 7.5 billion parameters, 64 GPUs, mixed precision: 2 bytes for a parameter, 2 for
+# a gradient, 12 for fp32 copies and AdamW's numbers; gradients and parameters travel in 16 bits. How much memory do the
+# stages 1, 2 and 3 need on a GPU? Stages 1 and 2 send the same: why, and why is their memory not the same? A program
+# all-reduces the gradients and then lets each rank step its shard: what does that cost, and does it still deserve the
+# name stage 1? And what do the three stages send in a step of 8 micro-batches?
+
+# %% [markdown] nbgrader={"grade_id": "one_and_two", "solution": true, "grade": true, "points": 3}
+# ### BEGIN SOLUTION
+# A full answer says (one point each): 31.4, 16.6 and 1.9 GB (15 + 15 + 90/64, 15 + 105/64, 120/64). Both
+# reduce-scatter the gradients and all-gather the parameters, 2Ψ(N−1)/N elements, 29.5 GB; stage 2 reduces a layer's
+# gradients as soon as they are complete and lets them go, stage 1 keeps all of them to the end; all-reducing first
+# sends 3Ψ in place of 2Ψ, half as much again, since the all-gather of the parameters is still to come: the memory is
+# that of stage 1, the traffic is not. With 8 micro-batches stage 1 adds gradients up where they are and still sends
+# 2Ψ; stage 2 keeps no whole gradient to add to and reduces each time, 9Ψ; stage 3 gathers twice and reduces each time,
+# 24Ψ: 30, 135 and 360 GB, times 63/64.
+# ### END SOLUTION

@@ -1,0 +1,13 @@
+"""Scales up, too."""
+
+
+# caught by: test_clip
+# %% clip
+def clip(shards, max_norm):
+    """Scale all ranks' ``shards`` so that their norm together is at most ``max_norm``. Returns the norm they had."""
+    squares = sum(shard.square().sum() for shard in shards)
+    dist.all_reduce(squares)
+    norm = squares.sqrt()
+    for shard in shards:
+        shard *= max_norm / norm
+    return norm
