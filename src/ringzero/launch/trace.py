@@ -56,11 +56,12 @@ def _creator(backend, recorder):
     return create
 
 
-class TracedWork(dist.Work):
-    """A work handle that notes when it was waited for."""
+class TracedMessage:
+    """The work handle of a send or receive, which notes when it was waited for. There are many, so it is no more."""
+
+    __slots__ = ("_offset", "_recorder", "_work")
 
     def __init__(self, work, recorder, offset):
-        super().__init__()
         self._work, self._recorder, self._offset = work, recorder, offset
 
     def wait(self, *timeout):
@@ -72,6 +73,16 @@ class TracedWork(dist.Work):
 
     def __getattr__(self, name):
         return getattr(self._work, name)
+
+
+class TracedWork(dist.Work):
+    """The same of a collective, a ``Work`` also to what torch calls from C++."""
+
+    def __init__(self, work, recorder, offset):
+        super().__init__()
+        self._work, self._recorder, self._offset = work, recorder, offset
+
+    wait, __getattr__ = TracedMessage.wait, TracedMessage.__getattr__
 
     def is_completed(self):
         return self._work.is_completed()
@@ -145,7 +156,7 @@ def _recording_message(method, kind):
         # The few words about a message to come, as ringzero.collectives.run sends them, are no data.
         name = "header" if tag == HEADER_TAG and size <= HEADER_BYTES else kind
         offset = self._recorder.operation(name, peer, size, tensor.dtype, self, tag, _describe)
-        return TracedWork(getattr(self._messenger, method)(tensors, *peer_and_tag), self._recorder, offset)
+        return TracedMessage(getattr(self._messenger, method)(tensors, *peer_and_tag), self._recorder, offset)
 
     operation.__name__ = method
     return operation
