@@ -67,6 +67,7 @@ class ZeroStage3(ZeroStage2):
         of_module = {
             each: Unit(flat for flat in self.flats if flat.parameters.keys() & named.keys())
             for each, named in parts.items()
+            if named or each is module  # what has no parameters would count as a unit gathered ahead
         }
         self._order = list(of_module.values())  # of the forward pass
         self._root, self._unit_of = self._order[0], {flat: unit for unit in self._order for flat in unit.flats}
