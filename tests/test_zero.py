@@ -415,17 +415,19 @@ def test_gradients_are_reduced_during_the_backward_pass_and_freed_from_stage_2_o
     assert launch(work, timeout=60).returns == [[[True] * 3, [False] * 3, [False] * 3]] * 2
 
 
-def order_of_gathers():
+def order_of_gathers(activations=False):
     """Starts of gathers, computations and frees of a forward and a backward pass, by unit; 0 is the root."""
     from ringzero.zero.stage3 import Unit
 
-    model = ZeroStage3(mlp(dist.get_rank()), torch.optim.SGD, lr=0.1)
+    layers = list(mlp(dist.get_rank()))
+    module = [each for layer in layers for each in (layer, torch.nn.Tanh())] if activations else layers
+    model = ZeroStage3(torch.nn.Sequential(*module), torch.optim.SGD, lr=0.1)
     model(torch.ones(2, 8)).sum().backward()
     number, events = {unit: i for i, unit in enumerate(model._order)}, []
     start, free = Unit.start, Unit.free
     Unit.start = lambda unit, *aside: (events.append(f"gather {number[unit]}"), start(unit, *aside))
     Unit.free = lambda unit: (events.append(f"free {number[unit]}") if unit.whole and unit.flats else None, free(unit))
-    for i, layer in enumerate(model.module):
+    for i, layer in enumerate(layers):
         layer.register_forward_pre_hook(lambda module, args, i=i: events.append(f"compute {i + 1}"))
     loss = model(torch.ones(2, 8)).sum()
     forward = events.copy()
@@ -440,6 +442,11 @@ def test_stage_3_gathers_a_unit_ahead_and_frees_it_after():
     )
     assert ", ".join(forward) == expected + ", compute 4, free 4"
     assert ", ".join(backward) == ("gather 0, gather 4, gather 3, free 4, gather 2, free 3, gather 1, free 2, free 1")
+
+
+def test_what_has_no_parameters_is_not_gathered_ahead_in_their_place():
+    plain, with_activations = (launch(order_of_gathers, each, timeout=60).returns for each in (False, True))
+    assert with_activations == plain
 
 
 def two_passes(stage):

@@ -5,44 +5,22 @@ nothing is exposed communication: what overlap could not hide. Peak memory is wh
 its highest in three steps, beyond what the process held before the model was made; each in fresh ranks.
 """
 
-import gc
 import statistics
-import time
-from contextlib import nullcontext
 
-import click
+from ringzero.bench import steps
+from ringzero.bench.steps import RATES, WORLD_SIZES, row
 
-from ringzero.bench import options
-
-RATES = ("200mbit", "1gbit")
-WORLD_SIZES = (2, 4)
 MODELS = ("mlp", "transformer")
 BUCKET_MIB = 4  # with torch's 25, models of this size would have two buckets and little to overlap
-STEPS, WARM_UP, SECONDS = 41, 3, 40.0
+STEPS = 41
 
 
-def rows(world_sizes=WORLD_SIZES, rates=RATES, models=MODELS, steps=STEPS, progress=lambda cases: cases):
+def rows(world_sizes=WORLD_SIZES, rates=RATES, models=MODELS, count=STEPS, progress=lambda cases: cases):
     """For each network and model: rows of step time, exposed communication and peak memory, ours beside torch's DDP."""
-    from ringzero import launch
-    from ringzero.launch.cluster import Cluster
-
-    if unknown := set(models) - set(MODELS):
-        raise ValueError(f"models has {sorted(unknown)}; they are {', '.join(MODELS)}")
-    networks = [(n, None) for n in world_sizes] + [(2, rate) for rate in rates]
-    cases = [(*network, model) for network in networks for model in models]
-    made = []
-    for ranks, rate, model in progress(cases):
-        with Cluster(nodes=ranks, ranks_per_node=1, inter_node=rate) if rate else nullcontext() as cluster:
-            run = cluster.launch if rate else on_one_machine(launch, ranks)
-            seconds = run(step_seconds, model, steps, timeout=600).returns[0]
-            memory = {name: max(run(peak_bytes, model, name).returns) for name in ("ours", "torch")}
-        name = f"{model}, {f'2 nodes at {rate}' if rate else f'{ranks} ranks'}"
-        made += _rows(name, seconds, memory)
-    return made
-
-
-def on_one_machine(launch, ranks):
-    return lambda fn, *args, **options: launch(fn, *args, world_size=ranks, device="cpu", **options)
+    for name, model, _, launch in steps.cases(world_sizes, rates, models, MODELS, progress):
+        seconds = launch(step_seconds, model, count, timeout=600).returns[0]
+        memory = {which: max(launch(peak_bytes, model, which).returns) for which in ("ours", "torch")}
+        yield from _rows(name, seconds, memory)
 
 
 def _rows(name, seconds, memory):
@@ -55,44 +33,20 @@ def _rows(name, seconds, memory):
     median = {which: statistics.median(samples) for which, samples in ms.items()}
     overlapped = statistics.median(a / b for a, b in zip(ms["ours"], ms["optimizer overlapped"], strict=True))
     mib = {which: peak / 2**20 for which, peak in memory.items()}
-    return [
-        row(name, "step time", median["ours"], median["torch"], "torch DDP", paired, "ms"),
-        row(name, "exposed communication", exposed["ours"], exposed["torch"], "torch DDP", None, "ms"),
-        row(name, "step without communication", median["alone"], median["ours"], "ours", None, "ms"),
-        row(name, "optimizer overlapped", median["optimizer overlapped"], median["ours"], "after", overlapped, "ms"),
-        row(name, "peak memory", mib["ours"], mib["torch"], "torch DDP", None, "MiB"),
-    ]
+    yield row(name, "step time", median["ours"], median["torch"], "torch DDP", "ms", paired)
+    yield row(name, "exposed communication", exposed["ours"], exposed["torch"], "torch DDP", "ms")
+    yield row(name, "step without communication", median["alone"], median["ours"], "ours", "ms")
+    yield row(name, "optimizer overlapped", median["optimizer overlapped"], median["ours"], "after", "ms", overlapped)
+    yield row(name, "peak memory", mib["ours"], mib["torch"], "torch DDP", "MiB")
 
 
-def row(name, metric, ours, peer, peer_name, ratio, unit):
-    return {
-        **{"name": name, "metric": metric, "ours": ours, "peer": peer, "peer_name": peer_name},
-        **{"ratio": peer / ours if ratio is None else ratio, "unit": unit},
-    }
-
-
-def step_seconds(model, steps):
+def step_seconds(model, count):
     """On each rank: ``{which: seconds of each step}``, of the slowest rank."""
-    import torch
     import torch.distributed as dist
 
     group = dist.new_group(backend="gloo")  # launch's own records, and torch's DDP does not take it
     trainers = {which: trainer(which, model, group) for which in ("ours", "optimizer overlapped", "torch", "alone")}
-    seconds, names, started = {which: [] for which in trainers}, list(trainers), time.monotonic()
-    for number in range(-WARM_UP, steps):
-        turn = number % len(names)
-        for which in names[turn:] + names[:turn]:
-            gc.collect(0)
-            dist.barrier(group)
-            start = time.perf_counter()
-            trainers[which]()
-            took = torch.tensor([time.perf_counter() - start, time.monotonic() - started], dtype=torch.float64)
-            dist.all_reduce(took, op=dist.ReduceOp.MAX, group=group)
-            if number >= 0:
-                seconds[which].append(took[0].item())
-        if number >= 8 and took[1] > SECONDS:
-            break
-    return seconds
+    return steps.seconds_in_turns(trainers, count, group)
 
 
 def trainer(which, model, group):
@@ -152,25 +106,5 @@ def _resident(field="VmRSS"):
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith(field + ":"))
 
 
-@click.command("ddp")
-@click.option("--ranks", default="2,4", show_default=True, callback=options.world_sizes, help="On this machine.")
-@click.option("--rates", default=",".join(RATES), show_default=True, help='Between two nodes; "none" leaves them out.')
-@click.option("--models", default=",".join(MODELS), show_default=True)
-@click.option("--steps", default=STEPS, show_default=True, type=click.IntRange(min=1))
-@options.json_option
-def command(ranks, rates, models, steps, json_file):
-    """Our DDP beside torch's and beside no communication: step time, exposed communication, peak memory."""
-    from tqdm import tqdm
-
-    from ringzero.launch.cluster import ClusterUnavailable
-
-    try:
-        made = rows(ranks, () if rates == "none" else rates.split(","), models.split(","), steps, tqdm)
-    except (ClusterUnavailable, ValueError) as error:
-        raise click.ClickException(str(error)) from None
-    for each in made:
-        click.echo(
-            f"{each['name']:<30} {each['metric']:<28} {each['ours']:>8.1f} {each['unit']:<3} vs {each['peer']:>8.1f} "
-            f"{each['peer_name']}: {each['ratio']:.2f}"
-        )
-    options.write(made, json_file)
+HELP = "Our DDP beside torch's and beside no communication: step time, exposed communication, peak memory."
+command = steps.command("ddp", HELP, rows, MODELS, STEPS)

@@ -6,43 +6,26 @@ trace of one step: bytes each rank sends, beside 2, 2, 2 and 3 times the paramet
 """
 
 import statistics
-import time
-from contextlib import nullcontext
 
-import click
-
-from ringzero.bench import options
-from ringzero.bench.ddp import on_one_machine, row
+from ringzero.bench import steps
+from ringzero.bench.steps import RATES, WORLD_SIZES, row
 from ringzero.costs import memory
 
-RATES = ("200mbit", "1gbit")
-WORLD_SIZES = (2, 4)
 MODELS = {"small": (256, 4), "large": (512, 4)}  # width and layers: 3.2 and 12.6 million parameters
 PEERS = ("torch DDP", "ZeroRedundancyOptimizer", "FSDP2, kept after forward", "FSDP2")  # by stage
 BUCKET_MIB = 4
-STEPS, WARM_UP, SECONDS = 31, 2, 40.0
+STEPS = 31
 
 
-def rows(world_sizes=WORLD_SIZES, rates=RATES, models=tuple(MODELS), steps=STEPS, progress=lambda cases: cases):
+def rows(world_sizes=WORLD_SIZES, rates=RATES, models=tuple(MODELS), count=STEPS, progress=lambda cases: cases):
     """For each network, model and stage: rows of step time, peak bytes, bytes by kind and bytes sent."""
-    from ringzero import launch
-    from ringzero.launch.cluster import Cluster
-
-    if unknown := set(models) - MODELS.keys():
-        raise ValueError(f"models has {sorted(unknown)}; they are {', '.join(MODELS)}")
-    networks = [(n, None) for n in world_sizes] + [(2, rate) for rate in rates]
-    cases = [(*network, model) for network in networks for model in models]
-    made = []
-    for ranks, rate, model in progress(cases):
-        with Cluster(nodes=ranks, ranks_per_node=1, inter_node=rate) if rate else nullcontext() as cluster:
-            run = cluster.launch if rate else on_one_machine(launch, ranks)
-            seconds = run(step_seconds, model, steps, timeout=600).returns[0]
-            held = run(peak_bytes, model, timeout=600).returns
-            sent = run(bytes_sent, model, timeout=600).returns
-        where = f"{model}, {f'2 nodes at {rate}' if rate else f'{ranks} ranks'}"
+    for name, model, ranks, launch in steps.cases(world_sizes, rates, models, MODELS, progress):
+        seconds = launch(step_seconds, model, count, timeout=600).returns[0]
+        held = launch(peak_bytes, model, timeout=600).returns
+        sent = launch(bytes_sent, model, timeout=600).returns
         for stage, peer in enumerate(PEERS):
-            made += _rows(f"{where}, stage {stage}", stage, peer, seconds, held, [each[stage] for each in sent], ranks)
-    return made
+            of_stage = [each[stage] for each in sent]
+            yield from _rows(f"{name}, stage {stage}", stage, peer, seconds, held, of_stage, ranks)
 
 
 def _rows(name, stage, peer, seconds, held, sent, ranks):
@@ -54,15 +37,11 @@ def _rows(name, stage, peer, seconds, held, sent, ranks):
     params = held[0]["parameters"]
     formula = memory.model_state_parts(params, stage, ranks, memory.bytes_per_param("adamw", mixed_precision=False))
     elements = memory.communication_elements(params, stage, ranks)
-    return [
-        row(name, "step time", *median, peer, paired, "ms"),
-        row(name, "peak memory", *peaks, peer, None, "MiB"),
-        *(
-            row(name, kind, part / 2**20, expected / 2**20, "formula", None, "MiB")
-            for kind, part, expected in zip(("parameters", "gradients", "optimizer"), parts, formula, strict=True)
-        ),
-        row(name, "sent a step", statistics.mean(sent) / 2**20, 4 * elements / 2**20, "formula", None, "MiB"),
-    ]
+    yield row(name, "step time", *median, peer, "ms", paired)
+    yield row(name, "peak memory", *peaks, peer, "MiB")
+    for kind, part, expected in zip(("parameters", "gradients", "optimizer"), parts, formula, strict=True):
+        yield row(name, kind, part / 2**20, expected / 2**20, "formula", "MiB")
+    yield row(name, "sent a step", statistics.mean(sent) / 2**20, 4 * elements / 2**20, "formula", "MiB")
 
 
 def trainer(which, model, group):
@@ -118,28 +97,13 @@ def build(model):
     return nn.TransformerEncoder(block, num_layers=layers, enable_nested_tensor=False), torch.randn(8, 32, width)
 
 
-def step_seconds(model, steps):
+def step_seconds(model, count):
     """On each rank: ``{stage or peer: seconds of each step}``, of the slowest rank."""
-    import torch
     import torch.distributed as dist
 
     group = dist.new_group(backend="gloo")  # launch's own records; torch's DDP does not take it
-    names = [*range(len(PEERS)), *PEERS]
-    trainers = {which: trainer(which, model, group)[0] for which in names}
-    seconds, started = {which: [] for which in names}, time.monotonic()
-    for number in range(-WARM_UP, steps):
-        turn = number % len(names)
-        for which in names[turn:] + names[:turn]:
-            dist.barrier(group)
-            start = time.perf_counter()
-            trainers[which]()
-            took = torch.tensor([time.perf_counter() - start, time.monotonic() - started], dtype=torch.float64)
-            dist.all_reduce(took, op=dist.ReduceOp.MAX, group=group)
-            if number >= 0:
-                seconds[which].append(took[0].item())
-        if number >= 4 and took[1] > SECONDS:
-            break
-    return seconds
+    trainers = {which: trainer(which, model, group)[0] for which in (*range(len(PEERS)), *PEERS)}
+    return steps.seconds_in_turns(trainers, count, group)
 
 
 def peak_bytes(model):
@@ -175,25 +139,5 @@ def bytes_sent(model):
     return sent
 
 
-@click.command("zero")
-@click.option("--ranks", default="2,4", show_default=True, callback=options.world_sizes, help="On this machine.")
-@click.option("--rates", default=",".join(RATES), show_default=True, help='Between two nodes; "none" leaves them out.')
-@click.option("--models", default=",".join(MODELS), show_default=True)
-@click.option("--steps", default=STEPS, show_default=True, type=click.IntRange(min=1))
-@options.json_option
-def command(ranks, rates, models, steps, json_file):
-    """ZeRO stages 0 to 3 beside torch's DDP, ZeroRedundancyOptimizer and FSDP2: time, bytes held, bytes sent."""
-    from tqdm import tqdm
-
-    from ringzero.launch.cluster import ClusterUnavailable
-
-    try:
-        made = rows(ranks, () if rates == "none" else rates.split(","), models.split(","), steps, tqdm)
-    except (ClusterUnavailable, ValueError) as error:
-        raise click.ClickException(str(error)) from None
-    for each in made:
-        click.echo(
-            f"{each['name']:<32} {each['metric']:<12} {each['ours']:>8.1f} {each['unit']:<3} vs {each['peer']:>8.1f} "
-            f"{each['peer_name']}: {each['ratio']:.2f}"
-        )
-    options.write(made, json_file)
+HELP = "ZeRO stages 0 to 3 beside torch's DDP, ZeroRedundancyOptimizer and FSDP2: time, bytes held, bytes sent."
+command = steps.command("zero", HELP, rows, MODELS, STEPS)

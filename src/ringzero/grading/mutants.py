@@ -107,19 +107,16 @@ def caught_by(path):
     return found[1] if found else None
 
 
-def report(rows):
-    """The rows as text."""
-    lines = []
-    for row in sorted(rows, key=lambda row: (row.lab, row.name not in (REFERENCE, UNTOUCHED), row.name)):
-        points = f"{row.grade.score:g}/{row.grade.largest:g}"
-        if row.name == REFERENCE:
-            said = "full marks" if row.caught else f"NOT FULL MARKS ({row.grade.verdict})"
-        elif row.name == UNTOUCHED:
-            said = "zero" if row.caught else "NOT ZERO"
-        else:
-            said = f"caught by {row.by}" if row.caught else "SURVIVED"
-        lines.append(f"{row.lab}  {row.name:36}  {points:>8}  {said}")
-    return "\n".join(lines)
+def report(row):
+    """A row as a line of text."""
+    points = f"{row.grade.score:g}/{row.grade.largest:g}"
+    if row.name == REFERENCE:
+        said = "full marks" if row.caught else f"NOT FULL MARKS ({row.grade.verdict})"
+    elif row.name == UNTOUCHED:
+        said = "zero" if row.caught else "NOT ZERO"
+    else:
+        said = f"caught by {row.by}" if row.caught else "SURVIVED"
+    return f"{row.lab}  {row.name:36}  {points:>8}  {said}"
 
 
 @click.command()
@@ -137,11 +134,15 @@ def mutants(wanted, path, jobs):
     if wanted is not None and wanted not in known:
         raise click.BadParameter(f"{wanted!r} has no wrong solutions; there is {', '.join(known)}", param_hint="--lab")
     rows = []
-    for lab in known if wanted is None else [wanted]:
-        rows += tqdm(run(lab, jobs=jobs), total=2 + len(files(lab)), desc=lab, unit="solution", file=sys.stderr)
-    if path is not None:
-        path.write_text(json.dumps([row.as_data() for row in rows], indent=1) + "\n")
-    click.echo(report(rows))
+    try:
+        for lab in known if wanted is None else [wanted]:
+            for row in tqdm(run(lab, jobs=jobs), total=2 + len(files(lab)), desc=lab, unit="solution", file=sys.stderr):
+                rows.append(row)
+                click.echo(report(row))
+    finally:  # what there is, when it is stopped
+        if path is not None:
+            rows.sort(key=lambda row: (row.lab, row.name not in (REFERENCE, UNTOUCHED), row.name))
+            path.write_text(json.dumps([row.as_data() for row in rows], indent=1) + "\n")
     wrong = [row.name for row in rows if not row.caught]
     if wrong:
         raise click.ClickException(f"{len(wrong)} of {len(rows)} did not come out as they must: {', '.join(wrong)}")
