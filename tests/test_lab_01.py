@@ -10,7 +10,7 @@ pytest.importorskip("nbgrader")
 from nbgrader.utils import determine_grade, is_grade
 
 from ringzero.grading import build_labs, submission
-from tests.test_lab_02 import errors, grades, kernel_of, text_of
+from tests.live_notebook import errors, grades, kernel_of, text_of
 
 LAB = "01_collectives"
 MUTANTS = sorted((Path(__file__).parent / "mutants" / LAB).glob("*.py"))
@@ -28,11 +28,6 @@ def reference():
     with kernel_of(build_labs.source_notebook(LAB)) as kernel:
         kernel.cells = kernel.run_all()
         yield kernel
-
-
-def restore(reference, name):
-    """Run a cell with its first text; a kernel's notebook holds the text of the last run."""
-    reference.run(name, reference.cells[name].source)
 
 
 def test_reference_gets_every_point_and_shows_no_error(reference):
@@ -98,7 +93,7 @@ def test_wrong_solution_loses_points(reference, name):
         assert "FAIL" in text_of(cell)
     finally:
         for grade_id in wrong.replacements:
-            restore(reference, grade_id)
+            reference.run(grade_id)
 
 
 def test_there_are_enough_wrong_solutions():
@@ -115,7 +110,7 @@ def test_other_numbers_of_ranks(reference, world_size):
             reference.run(name) for name in reference.cells if not reference.cells[name].source.startswith("WORLD")
         ]
     finally:
-        restore(reference, parameters.id)
+        reference.run(parameters.id)
     assert all(score == largest for score, largest in grades(cells).values()), grades(cells)
     for cell in cells:
         assert not errors(cell), text_of(cell)

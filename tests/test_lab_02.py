@@ -1,7 +1,5 @@
 """Lab 02 as its students and its grader meet it: the reference, the notebook nobody touched, and wrong solutions."""
 
-import contextlib
-import copy
 import re
 from pathlib import Path
 
@@ -9,41 +7,13 @@ import pytest
 
 pytest.importorskip("nbgrader")
 
-from nbclient import NotebookClient
 from nbgrader.utils import determine_grade, is_grade
 
 from ringzero.grading import build_labs, submission
+from tests.live_notebook import errors, grades, kernel_of, text_of
 
 LAB = "02_ring_allreduce"
 MUTANTS = sorted((Path(__file__).parent / "mutants" / LAB).glob("*.py"))
-
-
-class Kernel:
-    """A notebook in a live kernel, whose cells can be run again with other contents."""
-
-    def __init__(self, notebook):
-        self.notebook = copy.deepcopy(notebook)
-        self.client = NotebookClient(self.notebook, allow_errors=True, timeout=120, kernel_name="python3")
-        self.places = {cell.id: index for index, cell in enumerate(self.notebook.cells)}
-        self.texts = {cell.id: cell.source for cell in self.notebook.cells}  # nbclient keeps the text last run
-
-    def run(self, cell_id, source=None):
-        """The cell after a run with ``source``, or with its own text."""
-        index = self.places[cell_id]
-        cell = copy.deepcopy(self.notebook.cells[index])
-        cell.source = self.texts[cell_id] if source is None else source
-        self.client.execute_cell(cell, index)
-        return cell
-
-    def run_all(self):
-        return {cell.id: self.run(cell.id) for cell in self.notebook.cells if cell.cell_type == "code"}
-
-
-@contextlib.contextmanager
-def kernel_of(notebook):
-    kernel = Kernel(notebook)
-    with kernel.client.setup_kernel():
-        yield kernel
 
 
 @pytest.fixture(scope="module")
@@ -52,22 +22,6 @@ def reference():
     with kernel_of(build_labs.source_notebook(LAB)) as kernel:
         kernel.cells = kernel.run_all()
         yield kernel
-
-
-def grades(cells):
-    return {cell.id: determine_grade(cell) for cell in cells if is_grade(cell) and cell.cell_type == "code"}
-
-
-def errors(cell):
-    return [output for output in cell.outputs if output.output_type == "error"]
-
-
-def text_of(cell):
-    """Everything the cell shows, as text."""
-    shown = []
-    for output in cell.outputs:
-        shown.append(output.get("text", "") + output.get("evalue", "") + output.get("data", {}).get("text/plain", ""))
-    return "\n".join(shown)
 
 
 def test_reference_gets_every_point(reference):

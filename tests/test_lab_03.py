@@ -10,7 +10,7 @@ pytest.importorskip("nbgrader")
 from nbgrader.utils import determine_grade, is_grade
 
 from ringzero.grading import build_labs, submission
-from tests.test_lab_02 import errors, grades, kernel_of, text_of
+from tests.live_notebook import errors, grades, kernel_of, text_of
 
 LAB = "03_cost_models"
 MUTANTS = sorted((Path(__file__).parent / "mutants" / LAB).glob("*.py"))
@@ -28,11 +28,6 @@ def reference():
     with kernel_of(build_labs.source_notebook(LAB)) as kernel:
         kernel.cells = kernel.run_all()
         yield kernel
-
-
-def restore(reference, name):
-    """Run a cell with its first text; a kernel's notebook holds the text of the last run."""
-    reference.run(name, reference.cells[name].source)
 
 
 def shown_by(reference, words):
@@ -70,8 +65,8 @@ def test_a_wrong_formula_is_seen_beside_the_count(reference):
         reference.run("ring_cost", "def ring_cost(n):\n    return n, 2 * (n - 1) / n")
         shown = text_of(reference.run(table))
     finally:
-        restore(reference, "ring_cost")
-        restore(reference, table)
+        reference.run("ring_cost")
+        reference.run(table)
     assert "COUNTED 6 rounds, 1.5 S" in shown
 
 
@@ -116,7 +111,7 @@ def test_wrong_solution_loses_points(reference, name):
         assert "FAIL" in text_of(cell)
     finally:
         for grade_id in wrong.replacements:
-            restore(reference, grade_id)
+            reference.run(grade_id)
 
 
 def test_there_are_enough_wrong_solutions():
@@ -131,6 +126,6 @@ def test_one_rank_has_nothing_to_measure(reference):
     try:
         cell, graded = reference.run(measuring), reference.run("test_ring_cost")
     finally:
-        restore(reference, parameters.id)
+        reference.run(parameters.id)
     assert not errors(cell), text_of(cell)
     assert determine_grade(graded) == (2.0, 2.0)

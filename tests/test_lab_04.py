@@ -12,7 +12,7 @@ from nbgrader.utils import determine_grade, is_grade
 
 from ringzero.grading import build_labs, submission
 from ringzero.lab import training
-from tests.test_lab_02 import errors, grades, kernel_of, text_of
+from tests.live_notebook import errors, grades, kernel_of, text_of
 
 LAB = "04_ddp"
 MUTANTS = sorted((Path(__file__).parent / "mutants" / LAB).glob("*.py"))

@@ -10,7 +10,7 @@ pytest.importorskip("nbgrader")
 from nbgrader.utils import determine_grade, is_grade
 
 from ringzero.grading import build_labs, submission
-from tests.test_lab_02 import errors, grades, kernel_of, text_of
+from tests.live_notebook import errors, grades, kernel_of, text_of
 
 LAB = "05_memory"
 MUTANTS = sorted((Path(__file__).parent / "mutants" / LAB).glob("*.py"))
@@ -28,11 +28,6 @@ def reference():
     with kernel_of(build_labs.source_notebook(LAB)) as kernel:
         kernel.cells = kernel.run_all()
         yield kernel
-
-
-def restore(reference, name):
-    """Run a cell with its first text; a kernel's notebook holds the text of the last run."""
-    reference.run(name, reference.cells[name].source)
 
 
 def shown_by(reference, words):
@@ -129,8 +124,8 @@ def test_explorer_answers_and_says_what_fails(reference):
         assert "ZeroDivisionError: division by zero" in text_of(failed)
         assert not errors(failed)
     finally:
-        restore(reference, "kept_bytes")
-        restore(reference, cell)
+        reference.run("kept_bytes")
+        reference.run(cell)
 
 
 def test_untouched_notebook_gets_nothing():
@@ -159,7 +154,7 @@ def test_wrong_solution_loses_points(reference, name):
         assert "FAIL" in text_of(cell)
     finally:
         for grade_id in wrong.replacements:
-            restore(reference, grade_id)
+            reference.run(grade_id)
 
 
 def test_there_are_enough_wrong_solutions():
@@ -175,5 +170,5 @@ def test_other_numbers_of_ranks(reference, world_size):
     try:
         cell = reference.run("test_checkpointed")
     finally:
-        restore(reference, parameters.id)
+        reference.run(parameters.id)
     assert determine_grade(cell) == (5.0, 5.0), text_of(cell)

@@ -13,7 +13,7 @@ from nbgrader.utils import determine_grade, is_grade
 from ringzero.collectives import chunk_bounds
 from ringzero.grading import build_labs, submission
 from ringzero.lab import Check, checks, runs, sharded
-from tests.test_lab_02 import errors, grades, kernel_of, text_of
+from tests.live_notebook import errors, grades, kernel_of, text_of
 
 LAB = "06_zero"
 MUTANTS = sorted((Path(__file__).parent / "mutants" / LAB).glob("*.py"))

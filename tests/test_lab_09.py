@@ -11,7 +11,7 @@ pytest.importorskip("nbgrader")
 from nbgrader.utils import determine_grade, is_grade
 
 from ringzero.grading import build_labs, submission
-from tests.test_lab_02 import errors, grades, kernel_of, text_of
+from tests.live_notebook import errors, grades, kernel_of, text_of
 
 LAB = "09_debug_a_hang"
 MUTANTS = sorted((Path(__file__).parent / "mutants" / LAB).glob("*.py"))
@@ -24,11 +24,6 @@ def reference():
     with kernel_of(build_labs.source_notebook(LAB)) as kernel:
         kernel.cells = kernel.run_all()
         yield kernel
-
-
-def restore(reference, name):
-    """Run a cell with its first text; a kernel's notebook holds the text of the last run."""
-    reference.run(name, reference.cells[name].source)
 
 
 def answer(reference, name):
@@ -115,7 +110,7 @@ def test_the_four_models(reference):
     assert [any(float(gap) for gap in step) for step in gaps] == [False, True, True, True]
     program = reference.cells["broken_hooks"].source.replace("gradient /= n", "print(type(gradient).__name__)")
     given = text_of(reference.run("broken_hooks", f"{program}\nexamine(broken_hooks, 5, 16, 5, 0.1, 1)"))
-    restore(reference, "broken_hooks")
+    reference.run("broken_hooks")
     assert f"rank 3 │ {said['given']}\n" in given
 
 
@@ -170,7 +165,7 @@ def test_wrong_solution_loses_points(reference, path):
         assert "FAIL" in text_of(cell)
     finally:
         for grade_id in wrong.replacements:
-            restore(reference, grade_id)
+            reference.run(grade_id)
 
 
 def test_there_are_enough_wrong_solutions():
@@ -186,7 +181,7 @@ def test_other_numbers_of_ranks(reference, world_size):
     try:
         cells = [reference.run(name) for name in (*TESTS, "test_first_missing")]
     finally:
-        restore(reference, parameters.id)
+        reference.run(parameters.id)
     assert all(score == largest for score, largest in grades(cells).values()), [text_of(cell) for cell in cells]
     for cell in cells:
         assert not errors(cell), text_of(cell)
