@@ -138,7 +138,7 @@ def broadcast(tensor, root):
 
 
 # %% nbgrader={"grade_id": "test_broadcast", "grade": true, "points": 2}
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 check = Check("broadcast", points=2, world_size=WORLD_SIZE, device=DEVICE)
 first = check.run(numel=1_000, root=0)
@@ -149,12 +149,12 @@ def everyone_has_the_roots(run):
     return claims.equal("the tensor", run.after, [run.inputs[run.case.options["root"]]] * run.world_size)
 
 
-each_gets_it_once = claims.in_all(lambda n: n - 1, lambda n: n - 1)
+each_gets_it_once = traffic.in_all(lambda n: n - 1, lambda n: n - 1)
 
 check.that("every rank ends with the root's tensor", first, everyone_has_the_roots)
 check.that("also from the last rank", last, everyone_has_the_roots)
 check.that("N−1 messages in all: each of the others gets the tensor once", [first, last], each_gets_it_once)
-check.that("the order of sends and receives cannot deadlock", [first, last], claims.cannot_deadlock)
+check.that("the order of sends and receives cannot deadlock", [first, last], traffic.cannot_deadlock)
 ### BEGIN HIDDEN TESTS
 several = [check.run(numel=101, root=n // 2, ranks=n) for n in (1, 2, 3, 4)]
 exact = [check.run(numel=99, root=0, dtype=dtype) for dtype in (torch.float64, torch.int64, torch.bfloat16)]
@@ -197,7 +197,7 @@ def reduce(tensor, root):
 
 
 # %% nbgrader={"grade_id": "test_reduce", "grade": true, "points": 3}
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 check = Check("reduce", points=3, world_size=WORLD_SIZE, device=DEVICE)
 first = check.run(numel=1_000, root=0)
@@ -217,12 +217,12 @@ def the_others_are_unchanged(run):
 
 
 only_the_root_changes = claims.all_of(the_root_has_the_sum, the_others_are_unchanged)
-each_gives_it_once = claims.in_all(lambda n: n - 1, lambda n: n - 1)
+each_gives_it_once = traffic.in_all(lambda n: n - 1, lambda n: n - 1)
 
 check.that("the root ends with the sum", [first, last], the_root_has_the_sum, weight=2)
 check.that("and the other ranks' tensors are as they were", [first, last], only_the_root_changes)
 check.that("N−1 messages in all: each of the others sends once", [first, last], each_gives_it_once)
-check.that("the order of sends and receives cannot deadlock", [first, last], claims.cannot_deadlock)
+check.that("the order of sends and receives cannot deadlock", [first, last], traffic.cannot_deadlock)
 ### BEGIN HIDDEN TESTS
 several = [check.run(numel=101, root=n // 2, ranks=n) for n in (1, 2, 3, 4)]
 exact = [check.run(numel=99, root=0, dtype=dtype) for dtype in (torch.float64, torch.int64)]
@@ -262,7 +262,7 @@ def gather(tensor, root):
 
 # %% nbgrader={"grade_id": "test_gather", "grade": true, "points": 2}
 from ringzero import collectives
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 check = Check("gather", points=2, world_size=WORLD_SIZE, device=DEVICE)
 even = check.run(numel=100 * WORLD_SIZE, root=0)
@@ -283,7 +283,7 @@ def the_others_are_unchanged(run):
 
 
 def each_chunk_crosses_one_link(run):
-    return claims.traffic_is(collectives.flat_gather(run.world_size, run.case.options["root"]))(run)
+    return traffic.is_that_of(collectives.flat_gather(run.world_size, run.case.options["root"]))(run)
 
 
 only_the_root_changes = claims.all_of(the_root_has_every_chunk, the_others_are_unchanged)
@@ -292,7 +292,7 @@ check.that("the root ends with rank r's chunk r", even, the_root_has_every_chunk
 check.that("also when the chunks are not equal, and on another root", uneven, the_root_has_every_chunk)
 check.that("and the other ranks' tensors are as they were", [even, uneven], only_the_root_changes)
 check.that("each rank sends its chunk to the root, and nothing else is sent", even, each_chunk_crosses_one_link)
-check.that("the order of sends and receives cannot deadlock", [even, uneven], claims.cannot_deadlock)
+check.that("the order of sends and receives cannot deadlock", [even, uneven], traffic.cannot_deadlock)
 ### BEGIN HIDDEN TESTS
 several = [check.run(numel=101, root=n // 2, ranks=n) for n in (1, 2, 3, 4)]
 few = [check.run(numel=size, root=0) for size in (1, WORLD_SIZE + 1)]
@@ -332,7 +332,7 @@ def scatter(tensor, root):
 
 # %% nbgrader={"grade_id": "test_scatter", "grade": true, "points": 2}
 from ringzero import collectives
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 check = Check("scatter", points=2, world_size=WORLD_SIZE, device=DEVICE)
 even = check.run(numel=100 * WORLD_SIZE, root=0)
@@ -352,7 +352,7 @@ def only_its_chunk_changes(run):
 
 
 def each_chunk_crosses_one_link(run):
-    return claims.traffic_is(collectives.flat_scatter(run.world_size, run.case.options["root"]))(run)
+    return traffic.is_that_of(collectives.flat_scatter(run.world_size, run.case.options["root"]))(run)
 
 
 returned_and_in_place = claims.all_of(each_returns_its_chunk, only_its_chunk_changes)
@@ -361,7 +361,7 @@ check.that("rank r returns chunk r of the root's tensor", even, each_returns_its
 check.that("also when the chunks are not equal, and from another root", uneven, each_returns_its_chunk)
 check.that("it is in its place in rank r's tensor, and nothing else changed", [even, uneven], returned_and_in_place)
 check.that("the root sends each rank its chunk, and nothing else is sent", even, each_chunk_crosses_one_link)
-check.that("the order of sends and receives cannot deadlock", [even, uneven], claims.cannot_deadlock)
+check.that("the order of sends and receives cannot deadlock", [even, uneven], traffic.cannot_deadlock)
 ### BEGIN HIDDEN TESTS
 several = [check.run(numel=101, root=n // 2, ranks=n) for n in (1, 2, 3, 4)]
 few = [check.run(numel=size, root=0) for size in (1, WORLD_SIZE + 1)]
@@ -403,7 +403,7 @@ def all_gather(tensor):
 
 
 # %% nbgrader={"grade_id": "test_all_gather", "grade": true, "points": 3}
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 check = Check("all_gather", points=3, world_size=WORLD_SIZE, device=DEVICE)
 even = check.run(numel=100 * WORLD_SIZE)
@@ -415,12 +415,12 @@ def everyone_has_every_chunk(run):
     return claims.equal("the tensor", run.after, [whole] * run.world_size)
 
 
-nobody_in_the_middle = claims.no_rank_sends_more_than(lambda n: (n - 1) / n)
+nobody_in_the_middle = traffic.no_rank_sends_more_than(lambda n: (n - 1) / n)
 
 check.that("chunk r on every rank is the one rank r had", even, everyone_has_every_chunk, weight=2)
 check.that("also when the ranks do not divide the size", uneven, everyone_has_every_chunk, weight=2)
 check.that("no rank sends more than (N−1)/N of the buffer", [even, uneven], nobody_in_the_middle, weight=2)
-check.that("the order of sends and receives cannot deadlock", even, claims.cannot_deadlock)
+check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
 ### BEGIN HIDDEN TESTS
 several = [check.run(numel=101, ranks=n) for n in (1, 2, 3, 4)]
 few = [check.run(numel=size) for size in (1, WORLD_SIZE + 1)]
@@ -462,7 +462,7 @@ def reduce_scatter(tensor):
 
 
 # %% nbgrader={"grade_id": "test_reduce_scatter", "grade": true, "points": 3}
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 check = Check("reduce_scatter", points=3, world_size=WORLD_SIZE, device=DEVICE)
 even = check.run(numel=100 * WORLD_SIZE)
@@ -482,13 +482,13 @@ def it_is_a_view(run):
     )
 
 
-nobody_in_the_middle = claims.no_rank_sends_more_than(lambda n: (n - 1) / n)
+nobody_in_the_middle = traffic.no_rank_sends_more_than(lambda n: (n - 1) / n)
 
 check.that("rank r returns chunk r of the sum", even, returns_its_chunk_of_the_sum, weight=2)
 check.that("also when the ranks do not divide the size", uneven, returns_its_chunk_of_the_sum, weight=2)
 check.that("it is part of the tensor, not a copy", [even, uneven], it_is_a_view)
 check.that("no rank sends more than (N−1)/N of the buffer", [even, uneven], nobody_in_the_middle, weight=2)
-check.that("the order of sends and receives cannot deadlock", even, claims.cannot_deadlock)
+check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
 ### BEGIN HIDDEN TESTS
 several = [check.run(numel=101, ranks=n) for n in (1, 2, 3, 4)]
 few = [check.run(numel=size) for size in (1, WORLD_SIZE + 1)]
@@ -530,7 +530,7 @@ def all_to_all(tensor):
 
 
 # %% nbgrader={"grade_id": "test_all_to_all", "grade": true, "points": 3}
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 check = Check("all_to_all", points=3, world_size=WORLD_SIZE, device=DEVICE)
 even = check.run(numel=100 * WORLD_SIZE)
@@ -546,13 +546,13 @@ def and_changes_nothing(run):
     return returns_everyones_chunk(run) or claims.equal("the tensor", run.after, run.inputs)
 
 
-nobody_in_the_middle = claims.no_rank_sends_more_than(lambda n: (n - 1) / n)
+nobody_in_the_middle = traffic.no_rank_sends_more_than(lambda n: (n - 1) / n)
 
 check.that("rank r returns everyone's chunk r, by sender", even, returns_everyones_chunk, weight=2)
 check.that("also when the ranks do not divide the size", uneven, returns_everyones_chunk, weight=2)
 check.that("and the tensor is as it was", [even, uneven], and_changes_nothing)
 check.that("no rank sends more than (N−1)/N of the buffer", [even, uneven], nobody_in_the_middle, weight=2)
-check.that("the order of sends and receives cannot deadlock", even, claims.cannot_deadlock)
+check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
 ### BEGIN HIDDEN TESTS
 several = [check.run(numel=101, ranks=n) for n in (1, 2, 3, 4)]
 few = [check.run(numel=size) for size in (1, WORLD_SIZE + 1)]
@@ -589,7 +589,7 @@ def all_reduce(tensor):
 
 
 # %% nbgrader={"grade_id": "test_all_reduce", "grade": true, "points": 2}
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 check = Check("all_reduce", points=2, world_size=WORLD_SIZE, device=DEVICE)
 even = check.run(numel=100 * WORLD_SIZE)
@@ -600,11 +600,11 @@ def everyone_has_the_sum(run):
     return claims.equal("the tensor", run.after, [run.total()] * run.world_size)
 
 
-the_least_there_is = claims.no_rank_sends_more_than(lambda n: 2 * (n - 1) / n)
+the_least_there_is = traffic.no_rank_sends_more_than(lambda n: 2 * (n - 1) / n)
 
 check.that("every rank ends with the sum", [even, uneven], everyone_has_the_sum, weight=2)
 check.that("no rank sends more than 2(N−1)/N of the buffer", [even, uneven], the_least_there_is, weight=2)
-check.that("the order of sends and receives cannot deadlock", even, claims.cannot_deadlock)
+check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
 ### BEGIN HIDDEN TESTS
 several = [check.run(numel=101, ranks=n) for n in (1, 2, 3, 4)]
 few = [check.run(numel=size) for size in (1, WORLD_SIZE + 1)]
@@ -691,7 +691,7 @@ def tree_broadcast(tensor, root):
 
 
 # %% nbgrader={"grade_id": "test_tree_broadcast", "grade": true, "points": 4}
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 check = Check("tree_broadcast", points=4, world_size=WORLD_SIZE, device=DEVICE)
 first = check.run(numel=1_000, root=0)
@@ -706,15 +706,15 @@ def depth(n):
     return (n - 1).bit_length()  # log2 of n, rounded up
 
 
-each_gets_it_once = claims.in_all(lambda n: n - 1, lambda n: n - 1)
+each_gets_it_once = traffic.in_all(lambda n: n - 1, lambda n: n - 1)
 shallow = claims.all_of(
-    everyone_has_the_roots, claims.no_rank_has_more_messages_than(depth), claims.rounds_at_most(depth)
+    everyone_has_the_roots, traffic.no_rank_has_more_messages_than(depth), traffic.rounds_at_most(depth)
 )
 
 check.that("every rank ends with the root's tensor", [first, last], everyone_has_the_roots, weight=2)
 check.that("N−1 messages in all: each of the others gets the tensor once", [first, last], each_gets_it_once)
 check.that("⌈log₂ N⌉ rounds, and no rank sends more often", [first, last], shallow, weight=2)
-check.that("the order of sends and receives cannot deadlock", [first, last], claims.cannot_deadlock)
+check.that("the order of sends and receives cannot deadlock", [first, last], traffic.cannot_deadlock)
 ### BEGIN HIDDEN TESTS
 roots = [check.run(numel=101, root=root, ranks=n) for n in (1, 2, 3, 4) for root in range(n)]
 exact = [check.run(numel=99, root=0, dtype=dtype) for dtype in (torch.float64, torch.int64)]
@@ -759,7 +759,7 @@ def barrier():
 # %% nbgrader={"grade_id": "test_barrier", "grade": true, "points": 4}
 import time
 
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 
 def barrier_with_one_late(late, seconds):
@@ -791,10 +791,10 @@ def depth(n):
     return (n - 1).bit_length()  # log2 of n, rounded up
 
 
-everyone_knows = claims.all_of(nobody_leaves_early, claims.everyone_heard_from_everyone)
-cannot_deadlock = claims.all_of(everyone_knows, claims.cannot_deadlock)
-few_messages = claims.all_of(everyone_knows, claims.no_rank_has_more_messages_than(depth))
-nothing_but_tokens = claims.all_of(everyone_knows, claims.no_message_larger_than(8))
+everyone_knows = claims.all_of(nobody_leaves_early, traffic.everyone_heard_from_everyone)
+cannot_deadlock = claims.all_of(everyone_knows, traffic.cannot_deadlock)
+few_messages = claims.all_of(everyone_knows, traffic.no_rank_has_more_messages_than(depth))
+nothing_but_tokens = claims.all_of(everyone_knows, traffic.no_message_larger_than(8))
 
 check.that("no rank leaves before the last has entered", [first_late, last_late], nobody_leaves_early, weight=2)
 check.that("no matter how fast: every rank has heard of every other", [first_late, last_late], everyone_knows, weight=2)

@@ -122,7 +122,7 @@ def pipelined_broadcast(tensor, root, chunks):
 
 # %% nbgrader={"grade_id": "test_pipelined_broadcast", "grade": true, "points": 4}
 from ringzero import collectives
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 check = Check("pipelined_broadcast", points=4, world_size=WORLD_SIZE, device=DEVICE)
 even = check.run(numel=8_000, root=0, chunks=8)
@@ -137,7 +137,7 @@ def everyone_has_the_roots(run):
 
 def each_link_carries_the_buffer_once(run):
     chain = collectives.ring_broadcast(run.world_size, run.case.options["root"], run.case.options["chunks"])
-    return claims.traffic_is(chain)(run)
+    return traffic.is_that_of(chain)(run)
 
 
 check.that("every rank ends with the root's tensor", even, everyone_has_the_roots, weight=2)
@@ -147,8 +147,8 @@ check.that(
 check.that(
     "each link of the chain carries the buffer once, and no other link is used", even, each_link_carries_the_buffer_once
 )
-check.that("a rank passes pieces on while others are still coming", even, claims.forwards_while_receiving(8))
-check.that("the order of sends and receives cannot deadlock", [even, other_root], claims.cannot_deadlock)
+check.that("a rank passes pieces on while others are still coming", even, traffic.forwards_while_receiving(8))
+check.that("the order of sends and receives cannot deadlock", [even, other_root], traffic.cannot_deadlock)
 ### BEGIN HIDDEN TESTS
 few = check.run(numel=3, root=0, chunks=5)
 whole = check.run(numel=1_000, root=0, chunks=1)
@@ -209,7 +209,7 @@ def ring_reduce_scatter(tensor):
 
 # %% nbgrader={"grade_id": "test_ring_reduce_scatter", "grade": true, "points": 5}
 from ringzero import collectives
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 check = Check("ring_reduce_scatter", points=5, world_size=WORLD_SIZE, device=DEVICE)
 even = check.run(numel=1_000 * WORLD_SIZE)
@@ -223,13 +223,13 @@ def returns_its_chunk_of_the_sum(run):
 
 check.that("rank r returns chunk r of the sum", even, returns_its_chunk_of_the_sum, weight=2)
 check.that("also when the ranks do not divide the size", uneven, returns_its_chunk_of_the_sum, weight=2)
-check.that("every message goes to a neighbour on the ring", even, claims.neighbours_only)
+check.that("every message goes to a neighbour on the ring", even, traffic.neighbours_only)
 check.that(
     "each rank sends (N−1)/N of the buffer, the least there is",
     [even, uneven],
-    claims.sends_as_little_as(collectives.ring_reduce_scatter),
+    traffic.sends_as_little_as(collectives.ring_reduce_scatter),
 )
-check.that("the order of sends and receives cannot deadlock", even, claims.cannot_deadlock)
+check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
 ### BEGIN HIDDEN TESTS
 several = [check.run(numel=1_001, ranks=n) for n in (1, 2, 3, 4)]
 few = [check.run(numel=size) for size in (1, 2, WORLD_SIZE + 1)]
@@ -237,7 +237,7 @@ exact = [check.run(numel=999, dtype=dtype) for dtype in (torch.float64, torch.in
 check.that("1 to 4 ranks", several, returns_its_chunk_of_the_sum, weight=2)
 check.that("fewer elements than ranks", few, returns_its_chunk_of_the_sum)
 check.that("other kinds of numbers, without loss", exact, returns_its_chunk_of_the_sum)
-check.that("a ring of every size", several[1:], claims.neighbours_only)
+check.that("a ring of every size", several[1:], traffic.neighbours_only)
 check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
 ### END HIDDEN TESTS
 check.score()
@@ -274,7 +274,7 @@ def ring_all_gather(tensor):
 
 # %% nbgrader={"grade_id": "test_ring_all_gather", "grade": true, "points": 3}
 from ringzero import collectives
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 check = Check("ring_all_gather", points=3, world_size=WORLD_SIZE, device=DEVICE)
 even = check.run(numel=1_000 * WORLD_SIZE)
@@ -288,11 +288,11 @@ def everyone_has_every_chunk(run):
 
 check.that("chunk r on every rank is the one rank r had", even, everyone_has_every_chunk, weight=2)
 check.that("also when the ranks do not divide the size", uneven, everyone_has_every_chunk, weight=2)
-check.that("every message goes to a neighbour on the ring", even, claims.neighbours_only)
+check.that("every message goes to a neighbour on the ring", even, traffic.neighbours_only)
 check.that(
-    "each rank sends (N−1)/N of the buffer", [even, uneven], claims.sends_as_little_as(collectives.ring_all_gather)
+    "each rank sends (N−1)/N of the buffer", [even, uneven], traffic.sends_as_little_as(collectives.ring_all_gather)
 )
-check.that("the order of sends and receives cannot deadlock", even, claims.cannot_deadlock)
+check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
 ### BEGIN HIDDEN TESTS
 several = [check.run(numel=1_001, ranks=n) for n in (1, 2, 3, 4)]
 few = [check.run(numel=size) for size in (1, 2, WORLD_SIZE + 1)]
@@ -325,7 +325,7 @@ def ring_all_reduce(tensor):
 
 # %% nbgrader={"grade_id": "test_ring_all_reduce", "grade": true, "points": 4}
 from ringzero import collectives
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 check = Check("ring_all_reduce", points=4, world_size=WORLD_SIZE, device=DEVICE)
 even = check.run(numel=1_000 * WORLD_SIZE)
@@ -338,13 +338,13 @@ def everyone_has_the_sum(run):
 
 check.that("every rank ends with the sum", even, everyone_has_the_sum, weight=2)
 check.that("also when the ranks do not divide the size", uneven, everyone_has_the_sum, weight=2)
-check.that("every message goes to a neighbour on the ring", even, claims.neighbours_only)
+check.that("every message goes to a neighbour on the ring", even, traffic.neighbours_only)
 check.that(
     "each rank sends 2(N−1)/N of the buffer, the least there is",
     [even, uneven],
-    claims.sends_as_little_as(collectives.ring_all_reduce),
+    traffic.sends_as_little_as(collectives.ring_all_reduce),
 )
-check.that("the order of sends and receives cannot deadlock", even, claims.cannot_deadlock)
+check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
 ### BEGIN HIDDEN TESTS
 several = [check.run(numel=1_001, ranks=n) for n in (1, 2, 3, 4)]
 few = [check.run(numel=size) for size in (1, 2, WORLD_SIZE + 1)]
@@ -352,7 +352,7 @@ exact = [check.run(numel=999, dtype=dtype) for dtype in (torch.float64, torch.in
 check.that("1 to 4 ranks", several, everyone_has_the_sum, weight=2)
 check.that("fewer elements than ranks", few, everyone_has_the_sum)
 check.that("other kinds of numbers, without loss", exact, everyone_has_the_sum)
-check.that("a ring of every size", several[1:], claims.neighbours_only)
+check.that("a ring of every size", several[1:], traffic.neighbours_only)
 check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
 ### END HIDDEN TESTS
 check.score()

@@ -482,7 +482,7 @@ def best_chunks(n, size, alpha, beta):
 
 
 # %% nbgrader={"grade_id": "test_best_chunks", "grade": true, "points": 3}
-from ringzero.lab import Check, claims
+from ringzero.lab import Check
 
 check = Check("best_chunks", points=3, world_size=WORLD_SIZE, device=DEVICE)
 
@@ -689,7 +689,7 @@ def least_ranks(params, stage, memory):
 
 
 # %% nbgrader={"grade_id": "test_least_ranks", "grade": true, "points": 3}
-from ringzero.lab import Check, claims
+from ringzero.lab import Check
 
 check = Check("least_ranks", points=3, world_size=WORLD_SIZE, device=DEVICE)
 

@@ -181,7 +181,7 @@ def start_alike(module):
 
 
 # %% nbgrader={"grade_id": "test_start_alike", "grade": true, "points": 3}
-from ringzero.lab import Check, claims, training
+from ringzero.lab import Check, claims, traffic, training
 
 
 def state_after_start(seed, **kind):
@@ -238,12 +238,12 @@ check.that("and buffers", plain, buffers_are_those_of_rank_0, weight=2)
 check.that(
     "by one broadcast for each tensor, in place",
     [plain, frozen, tied],
-    claims.all_of(whole_state, in_place, claims.operations_are(sizes)),
+    claims.all_of(whole_state, in_place, traffic.operations_are(sizes)),
 )
 ### BEGIN HIDDEN TESTS
 several = [check.run(seed=10 * n, hidden=(3, 8), frozen=(0, 2), ranks=n) for n in (1, 2, 3, 4)]
 check.that("1 to 4 ranks, another model", several, claims.all_of(whole_state, in_place), weight=2)
-check.that("a tied weight is sent once", tied, claims.all_of(whole_state, claims.operations_are(sizes)))
+check.that("a tied weight is sent once", tied, claims.all_of(whole_state, traffic.operations_are(sizes)))
 ### END HIDDEN TESTS
 check.score()
 
@@ -274,7 +274,7 @@ def average_in_hooks(module):
 
 
 # %% nbgrader={"grade_id": "test_average_in_hooks", "grade": true, "points": 3}
-from ringzero.lab import Check, claims, training
+from ringzero.lab import Check, claims, traffic, training
 
 
 def train_with_hooks(**case):
@@ -297,7 +297,7 @@ def each_parameter_once_a_step(run):
     return 2 * [("all_reduce", p.numel() * p.element_size()) for p in trained]
 
 
-one_for_each = claims.all_of(training.as_one_process, claims.operations_are(each_parameter_once_a_step))
+one_for_each = claims.all_of(training.as_one_process, traffic.operations_are(each_parameter_once_a_step))
 alike = claims.all_of(training.as_one_process, training.alike_on_all_ranks)
 
 check.that("gradients are the mean, and two steps those of one process", two_steps, training.as_one_process, weight=2)
@@ -448,7 +448,7 @@ class Bucket:
 # %% nbgrader={"grade_id": "test_Bucket", "grade": true, "points": 4}
 import time
 
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 SHAPES = {"bias": (5,), "weight": (5, 3), "scalar": (), "column": (4, 1)}
 
@@ -514,7 +514,7 @@ def gradients_are_views(run):
 
 def one_message(run):
     size = 4 * sum(torch.Size(SHAPES[name]).numel() for name in run.case.options["names"])
-    return claims.operations_are(lambda run: run.case.options.get("times", 1) * [("all_reduce", size)])(run)
+    return traffic.operations_are(lambda run: run.case.options.get("times", 1) * [("all_reduce", size)])(run)
 
 
 def launch_does_not_wait(run):

@@ -363,7 +363,7 @@ def gpt_parameters(layers, hidden, vocab, positions, tied=True):
 
 # %% nbgrader={"grade_id": "test_gpt_parameters", "grade": true, "points": 2}
 from ringzero.costs import transformer
-from ringzero.lab import Check, claims
+from ringzero.lab import Check
 
 check = Check("gpt_parameters", points=2, world_size=WORLD_SIZE, device=DEVICE)
 
@@ -849,7 +849,7 @@ def largest_batch(memory, layers, hidden, heads, vocab, sequence, stage=0, n=1, 
 # %% nbgrader={"grade_id": "test_largest_batch", "grade": true, "points": 3}
 from ringzero.costs import memory as formulas
 from ringzero.costs import transformer
-from ringzero.lab import Check, claims
+from ringzero.lab import Check
 
 check = Check("largest_batch", points=3, world_size=WORLD_SIZE, device=DEVICE)
 

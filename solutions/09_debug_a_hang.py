@@ -201,7 +201,7 @@ def report(losses):
 
 
 # %% nbgrader={"grade_id": "test_report", "grade": true, "points": 5}
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 answer = Check("why_report_hangs", points=2, world_size=WORLD_SIZE, device=DEVICE)
 said = answer.run()
@@ -238,7 +238,7 @@ def the_others_return_nothing(run):
 
 one_each_step_and_one_more = claims.all_of(
     rank_0_has_mean_and_distance,
-    claims.operations_are(lambda run: (run.numel + 1) * [("all_reduce", run.element_size)]),
+    traffic.operations_are(lambda run: (run.numel + 1) * [("all_reduce", run.element_size)]),
 )
 only_rank_0 = claims.all_of(rank_0_has_mean_and_distance, the_others_return_nothing)
 
@@ -356,7 +356,7 @@ def ring_all_reduce(tensor):
 
 # %% nbgrader={"grade_id": "test_ring_all_reduce", "grade": true, "points": 5}
 from ringzero import collectives
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 answer = Check("why_ring_hangs", points=2, world_size=WORLD_SIZE, device=DEVICE)
 said = answer.run()
@@ -382,9 +382,9 @@ def everyone_has_the_sum(run):
     return claims.equal("the tensor", run.after, [run.total()] * run.world_size)
 
 
-along_the_ring = claims.all_of(everyone_has_the_sum, claims.neighbours_only)
-as_little_as_a_ring = claims.all_of(everyone_has_the_sum, claims.sends_as_little_as(collectives.ring_all_reduce))
-cannot_deadlock = claims.all_of(everyone_has_the_sum, claims.cannot_deadlock)
+along_the_ring = claims.all_of(everyone_has_the_sum, traffic.neighbours_only)
+as_little_as_a_ring = claims.all_of(everyone_has_the_sum, traffic.sends_as_little_as(collectives.ring_all_reduce))
+cannot_deadlock = claims.all_of(everyone_has_the_sum, traffic.cannot_deadlock)
 
 check.that("every rank ends with the sum", [even, uneven], everyone_has_the_sum, weight=2)
 check.that("and every message goes to a neighbour on the ring", even, along_the_ring)
@@ -484,7 +484,7 @@ def train(seed, samples, lr, steps):
 
 
 # %% nbgrader={"grade_id": "test_train", "grade": true, "points": 5}
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 answer = Check("why_training_diverges", points=2, world_size=WORLD_SIZE, device=DEVICE)
 said = answer.run()
@@ -516,7 +516,7 @@ the_same_on_all_ranks = claims.all_of(
     weights_of_one_process, lambda run: claims.same("w", [w for w, _ in run.returned])
 )
 one_gradient_a_step = claims.all_of(
-    weights_of_one_process, claims.operations_are(lambda run: run.case.options["steps"] * [("all_reduce", 16)])
+    weights_of_one_process, traffic.operations_are(lambda run: run.case.options["steps"] * [("all_reduce", 16)])
 )
 
 check.that("w is that of one process on all the samples", twelve, weights_of_one_process, weight=2)
@@ -625,7 +625,7 @@ def train_with_hooks(seed, samples, hidden, lr, steps):
 
 
 # %% nbgrader={"grade_id": "test_train_with_hooks", "grade": true, "points": 5}
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 answer = Check("why_models_differ", points=2, world_size=WORLD_SIZE, device=DEVICE)
 said = answer.run()
@@ -674,7 +674,7 @@ def in_the_order_of_backward(run):
 the_same_on_all_ranks = claims.all_of(parameters_of_one_process, lambda run: claims.same("the model", run.returned))
 one_for_each_parameter = claims.all_of(
     parameters_of_one_process,
-    claims.operations_are(lambda run: run.case.options["steps"] * [("all_reduce", size) for size in sizes(run)]),
+    traffic.operations_are(lambda run: run.case.options["steps"] * [("all_reduce", size) for size in sizes(run)]),
 )
 last_layer_first = claims.all_of(parameters_of_one_process, in_the_order_of_backward)
 
@@ -764,7 +764,7 @@ def sum_pieces(tensor, sizes):
 
 
 # %% nbgrader={"grade_id": "test_sum_pieces", "grade": true, "points": 5}
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, claims, traffic
 
 answer = Check("why_sums_fail", points=2, world_size=WORLD_SIZE, device=DEVICE)
 said = answer.run()
@@ -791,7 +791,7 @@ def everyone_has_the_sums(run):
 
 one_for_each_piece = claims.all_of(
     everyone_has_the_sums,
-    claims.operations_are(lambda run: [("all_reduce", run.element_size * size) for size in run.case.options["sizes"]]),
+    traffic.operations_are(lambda run: [("all_reduce", run.element_size * size) for size in run.case.options["sizes"]]),
 )
 
 check.that("every piece is summed, where sizes differ", uneven, everyone_has_the_sums, weight=2)
@@ -838,7 +838,7 @@ def first_missing(trace, world_size):
 
 
 # %% nbgrader={"grade_id": "test_first_missing", "grade": true, "points": 2}
-from ringzero.lab import Check, claims
+from ringzero.lab import Check
 
 check = Check("first_missing", points=2, world_size=WORLD_SIZE, device=DEVICE)
 

@@ -3,7 +3,7 @@
     check = Check("ring_all_reduce", points=4, world_size=WORLD_SIZE, device=DEVICE)
     even = check.run(numel=12_000)                     # the function, on every rank, on fresh random input
     check.that("every rank has the sum", even, has_the_sum)
-    check.that("every message goes to a ring neighbour", even, claims.neighbours_only)
+    check.that("every message goes to a ring neighbour", even, traffic.neighbours_only)
     check.score()                                      # shows the table; ends in a number, which nbgrader takes
 
 A claim is a function of a ``Run`` that returns None, or the reason why it does not hold. The runs declared so far are
