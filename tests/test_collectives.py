@@ -361,14 +361,14 @@ def test_bytes_on_the_wire_are_the_schedules(world_size, numel):
                 assert by_peer == schedule.link_bytes(numel, 8)[rank].tolist(), (collective, name)
 
 
-def test_headers_are_sixteen_bytes_and_nothing_larger_passes_for_one():
+def test_no_message_of_others_passes_for_a_header():
     def hide():
         from ringzero.launch import trace
 
         peer = 1 - dist.get_rank()
         works = [
-            dist.isend(torch.ones(100), peer, tag=trace.HEADER_TAG),
-            dist.irecv(torch.ones(100), peer, tag=trace.HEADER_TAG),
+            dist.isend(torch.ones(2), peer, tag=trace.HEADER_TAG),
+            dist.irecv(torch.ones(2), peer, tag=trace.HEADER_TAG),
         ]
         [work.wait() for work in works]
 
@@ -532,6 +532,25 @@ def headers_of_repeated_calls(plain):
     return counts
 
 
-@pytest.mark.parametrize(("plain", "expected"), [(True, [1, 0, 1, 0]), (False, [1, 1, 1, 1])])
-def test_a_plain_group_checks_a_call_once_and_a_recording_one_always(plain, expected):
-    assert launch(headers_of_repeated_calls, plain).returns == [expected] * 2
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_call_is_checked_once(plain):
+    assert launch(headers_of_repeated_calls, plain).returns == [[1, 0, 1, 0]] * 2
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_call_that_differs_later_is_explained(known):
+    """All ranks have checked the call that rank 1 then makes another one for, which the others know or do not."""
+
+    def changes_its_mind():
+        import ringzero
+
+        for numel in (100, 50 if known else 100):
+            ringzero.all_reduce(torch.ones(numel))
+        ringzero.all_reduce(torch.ones(50 if dist.get_rank() == 1 else 100))
+
+    with pytest.raises(RankError) as caught:
+        launch(changes_its_mind, world_size=3, timeout=20)
+    said = str(caught.value)
+    assert "rank 1 stands apart: the ranks disagree on collective #3: ranks 0, 2 called ringzero collective #3" in said
+    assert 'all_reduce(op="sum") of 100 elements of torch.float32' in said
+    assert 'all_reduce(op="sum") of 50 elements of torch.float32' in said

@@ -201,6 +201,8 @@ def _some_operation(rng, kinds, groups):
         "dtype": "float32",
         "group": group,
         "members": members,
+        "call": (call := rng.choice((None, 1, 2)) if kind in ("send", "recv", "header") else None),
+        "called": call and "all_reduce",
         "tag": rng.choice((0, 1)),
         "line": f"a.py line {rng.randint(1, 3)}",
         "start": rng.random(),

@@ -1,6 +1,6 @@
 """Every collective beside torch.distributed's own on the same backend, in nccl-tests' columns, and beside its price.
 
-ringzero asks Linux that gloo's event thread not preempt the thread that calls (``run.set_event_threads``). The peer is
+ringzero asks Linux that gloo's event thread not preempt the thread that calls (``event_threads``). The peer is
 measured as it comes, without that; and once more with it ("calmed"), to show how much of the difference it is.
 
 For each collective, algorithm and number of ranks, alpha and beta are fitted to every second size. The alpha-beta model

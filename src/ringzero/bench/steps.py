@@ -32,15 +32,20 @@ def cases(world_sizes, rates, models, known, progress):
             yield f"{model}, {f'2 nodes at {rate}' if rate else f'{ranks} ranks'}", model, ranks, launch
 
 
-def seconds_in_turns(trainers, steps, group):
-    """On each rank: ``{which: seconds of each step}`` of ``trainers``, ``{which: function that makes one}``."""
+def seconds_in_turns(trainers, steps, group, peers):
+    """On each rank: ``{which: seconds of each step}`` of ``trainers``, ``{which: function that makes one}``.
+
+    ``peers`` are those of them that are not ours.
+    """
     import torch
     import torch.distributed as dist
 
-    seconds, names, started = {which: [] for which in trainers}, list(trainers), time.monotonic()
+    from ringzero.bench import turns
+
+    seconds, started = {which: [] for which in trainers}, time.monotonic()
     for number in range(-WARM_UP, steps):
-        turn = number % len(names)
-        for which in names[turn:] + names[:turn]:  # nobody always follows the same neighbour
+        for which in turns.shuffled(trainers, number):
+            turns.of(is_ours=which not in peers)
             gc.collect(0)
             dist.barrier(group)
             start = time.perf_counter()

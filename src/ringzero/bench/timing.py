@@ -12,8 +12,8 @@ import torch
 import torch.distributed as dist
 
 import ringzero
+from ringzero.bench import turns
 from ringzero.bench.collectives import CALMED, IN_PLACE, OUT_OF_PLACE
-from ringzero.collectives.run import set_event_threads
 from ringzero.collectives.schedule import chunk_bounds
 
 WARM_UP, ITERATIONS, MINIMUM = 3, 41, 9
@@ -33,11 +33,9 @@ def measure(collective, size, algorithms, backend):
     seconds, wrong = {key: [] for key in keys}, dict.fromkeys(keys, 0)
     started = time.monotonic()
     for iteration in range(-WARM_UP, ITERATIONS):
-        turn = iteration % len(keys)
-        for key in keys[turn:] + keys[:turn]:  # nobody always follows the same neighbour
+        for key in turns.shuffled(keys, iteration):
             implementation, form = key
-            if CALMED in peers:
-                set_event_threads(os.SCHED_OTHER if implementation == backend else os.SCHED_BATCH)
+            turns.of(is_ours=implementation != backend)
             took = case.seconds(form, None if implementation in peers else implementation)
             if iteration < 0:
                 wrong[key] = case.wrong()

@@ -103,7 +103,7 @@ def step_seconds(model, count):
 
     group = dist.new_group(backend="gloo")  # launch's own records; torch's DDP does not take it
     trainers = {which: trainer(which, model, group)[0] for which in (*range(len(PEERS)), *PEERS)}
-    return steps.seconds_in_turns(trainers, count, group)
+    return steps.seconds_in_turns(trainers, count, group, peers=PEERS)
 
 
 def peak_bytes(model):

@@ -5,10 +5,8 @@ scratch memory that is kept from call to call: fresh memory costs a page fault e
 much as the message.
 """
 
-import os
 import threading
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 from zlib import crc32
@@ -16,6 +14,7 @@ from zlib import crc32
 import torch
 import torch.distributed as dist
 
+from ringzero.collectives import event_threads
 from ringzero.collectives.program import LANDINGS, SEGMENT_BYTES, Combine, Program, Receive, Send, Wait, program
 from ringzero.collectives.schedule import COLLECTIVES, Schedule
 
@@ -103,6 +102,7 @@ class _Call(NamedTuple):
     reduce: object
     tag: int
     signature: tuple[int, int]
+    called: str
     headers: list[tuple[int, torch.Tensor]]  # rank to send to, header
     expected: dict[int, list[int]]  # rank to receive from -> header
     check_first: bool
@@ -116,7 +116,8 @@ def _call(schedule, rank, sizes, dtype, op, by_round):
     known_to_all = isinstance(sizes, int)
     signature = (sizes if known_to_all else -1, code)
     tag = crc32(repr(signature).encode()) % HEADER_TAG
-    return _Call(made, REDUCE[op], tag, signature, headers, expected, check_first=not known_to_all)
+    called = f"{_called(code)} of {sizes if known_to_all else sum(sizes[0])} elements of {dtype}, {schedule.name}"
+    return _Call(made, REDUCE[op], tag, signature, called, headers, expected, check_first=not known_to_all)
 
 
 class _Eager:
@@ -124,22 +125,23 @@ class _Eager:
 
     Each rank tells those it sends to what it calls and brings, beside the data, which does not wait for it. The data's
     tag depends on that too, so buffers that do not match never meet: gloo would end the process if the larger went into
-    the smaller, and say nothing the other way round. On a group of gloo's own, the same call is checked only once: a
-    header takes a third of the time of a small message. A recording group, as ``launch`` has, checks every call.
+    the smaller, and say nothing the other way round. The same call is checked only once: a header takes a third of the
+    time of a small message. Who then makes another one hangs, and ``ringzero.launch`` says why.
     """
 
     def __init__(self, call, group):
         known = _known.get(group) or _get_to_know(group)
-        self._group, self._call, self._agreed = known.backend or group, call, known.agreed
+        self._group, self._call, self._agreed = group, call, known.agreed
+        self._messenger = known.begin_call(call.called)
         self._requests, self._headers = [], None
-        if (call.headers or call.expected) and (self._agreed is None or call.signature not in self._agreed):
+        if (call.headers or call.expected) and call.signature not in self._agreed:
             self._send_headers()
 
     def receive(self, into, peer):
-        self._requests.append(self._group.recv([into], peer, self._call.tag))
+        self._requests.append(self._messenger.recv([into], peer, self._call.tag))
 
     def send(self, source, peer):
-        self._requests.append(self._group.send([source], peer, self._call.tag))
+        self._requests.append(self._messenger.send([source], peer, self._call.tag))
 
     def wait(self, request):
         if self._headers:
@@ -154,9 +156,9 @@ class _Eager:
         expected = self._call.expected
         self._arrived = torch.empty(len(expected), 2, dtype=torch.int64)
         self._headers = [
-            self._group.recv([row], peer, HEADER_TAG) for row, peer in zip(self._arrived, expected, strict=True)
+            self._messenger.recv([row], peer, HEADER_TAG) for row, peer in zip(self._arrived, expected, strict=True)
         ]
-        self._headers += [self._group.send([header], peer, HEADER_TAG) for peer, header in self._call.headers]
+        self._headers += [self._messenger.send([header], peer, HEADER_TAG) for peer, header in self._call.headers]
         if self._call.check_first:
             self._check_headers()
 
@@ -168,7 +170,7 @@ class _Eager:
         for (peer, expected), header in zip(self._call.expected.items(), self._arrived.tolist(), strict=True):
             if header != expected:
                 raise ValueError(_difference(self._group.rank(), expected, peer, header))
-        if self._agreed is not None and not self._call.check_first:
+        if not self._call.check_first:
             self._agreed.add(self._call.signature)
 
 
@@ -269,38 +271,20 @@ def _keep_scratch(buffer):
 
 
 class _Known(NamedTuple):
-    """Of a group: its backend, to send past torch's dispatcher, which takes microseconds; signatures of checked calls.
+    """Of a group: ``begin_call(called)`` gives what sends and receives; ``agreed`` are signatures of checked calls."""
 
-    Both are None for a group that records.
-    """
-
-    backend: object
-    agreed: set | None
+    begin_call: object
+    agreed: set
 
 
 _known = WeakKeyDictionary()  # group -> _Known
 
 
 def _get_to_know(group):
-    """Ask Linux that the group's event thread not preempt the thread that works with it; see how it sends.
-
-    gloo's event thread polls sockets. While the caller holds a connection's lock it tries again at once, and again; if
-    it took the caller's core at that moment, it burns its time slice, 3 to 4 ms, waiting for a thread it keeps from
-    running. As a batch thread it takes an idle core, or waits until the caller sleeps: a small all-reduce of 4 ranks on
-    2 cores then takes a fifth of the time. Needs no privilege; elsewhere than on Linux nothing happens.
-    """
-    if hasattr(os, "SCHED_BATCH"):
-        set_event_threads(os.SCHED_BATCH)
-    plain = type(group) is dist.ProcessGroup  # and not one in Python, which wants to see every message
-    _known[group] = _Known(group._get_backend(torch.device("cpu")), set()) if plain else _Known(None, None)
+    event_threads.calm()
+    if type(group) is dist.ProcessGroup:  # its backend itself: torch's dispatcher takes microseconds a message
+        backend = group._get_backend(torch.device("cpu"))
+        _known[group] = _Known(lambda called: backend, set())
+    else:  # one in Python wants to see every message
+        _known[group] = _Known(getattr(group, "begin_call", lambda called: group), set())
     return _known[group]
-
-
-def set_event_threads(policy):
-    """Give gloo's event threads of this process a scheduling policy (``os.SCHED_BATCH``, ``os.SCHED_OTHER``)."""
-    for task in Path("/proc/self/task").iterdir():
-        try:
-            if (task / "comm").read_text().strip() == "gloo_tcp_loop":
-                os.sched_setscheduler(int(task.name), policy, os.sched_param(0))
-        except OSError:  # the thread has ended, or a container forbids it
-            pass

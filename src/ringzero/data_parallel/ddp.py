@@ -12,6 +12,7 @@ from math import inf
 import torch
 import torch.distributed as dist
 
+from ringzero.collectives import event_threads
 from ringzero.data_parallel.buckets import Bucket, assign
 
 
@@ -34,6 +35,7 @@ class Replica(torch.nn.Module):
             raise ValueError(f"{type(module).__name__} has no parameter that requires a gradient: nothing to train")
         check_alike(module, self.group)
         broadcast_state(module, 0, self.group)
+        event_threads.calm()  # all-reduces of the backend's own, too, then hinder the backward pass less
         self._syncing, self._backward = True, None
         for parameter in self.trained.values():
             parameter.register_post_accumulate_grad_hook(self._hook)

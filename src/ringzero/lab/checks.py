@@ -127,7 +127,7 @@ class Check:
         library = ("send", "recv", "header") if LIBRARY in self.built_from else ()
         for rank, operations in enumerate(run.operations):
             for op in operations:
-                if op["kind"] == "header" and not library:
+                if op["call"] is not None and not library:
                     return f"rank {rank} used a collective of ringzero; {rule}"
                 if op["kind"] not in (*self.built_from, *library, "barrier"):
                     return f"rank {rank} called {op['kind']}; {rule}"

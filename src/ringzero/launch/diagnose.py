@@ -40,20 +40,18 @@ class RankState:
 
     @cached_property
     def calls(self):
-        """The operations as the caller made them: one call for the many messages of a collective of ringzero's own.
-
-        Those messages, its ``parts``, come from one line: headers first, data after.
+        """The operations as the caller made them: one, with its ``parts``, for the many messages of a collective of
+        ringzero's own.
         """
-        calls = []
+        calls, of_ringzero = [], {}
         for op in self.operations:
-            call = calls[-1] if calls and calls[-1]["kind"] == RINGZERO else None
-            same = call is not None and (call["line"], call["group"]) == (op["line"], op["group"])
-            if op["kind"] == "header" and not (same and call["parts"][-1]["kind"] == "header"):
-                calls.append({**op, "kind": RINGZERO, "peer_rank": None, "parts": [op]})
-            elif same and op["kind"] in ("header", *POINT_TO_POINT):
-                call["parts"].append(op)
-            else:
+            if op["call"] is None:
                 calls.append(op)
+            elif op["call"] in of_ringzero:
+                of_ringzero[op["call"]]["parts"].append(op)
+            else:
+                of_ringzero[op["call"]] = call = {**op, "kind": RINGZERO, "peer_rank": None, "parts": [op]}
+                calls.append(call)
         return calls
 
     @cached_property
@@ -472,7 +470,7 @@ def _described(called, index, what, r):
     if what == "root":
         return f"{text} with root {op['peer_rank']}"
     if what == "size" and op["kind"] == RINGZERO:
-        return f"{text} in a way of its own"
+        return f"{text}, {op['called']}"
     if what == "size":
         return f"{text} on {op['bytes']} bytes of {op['dtype']}"
     return text

@@ -6,7 +6,9 @@ The file is memory-mapped: writing a record costs a few microseconds and no syst
     sequence  0, 1, 2, … in the order this rank called
     kind      "send", "recv", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter",
               "reduce_scatter", "all_to_all", "barrier"; "header" for the 16 bytes in which ringzero's own
-              collectives compare sizes before data moves
+              collectives, before the first call of a kind, compare sizes
+    call      of a message of ringzero's own collectives: which call of this rank it is part of (1, 2, …), else None
+    called    what was called then, such as "all_reduce(op=\"sum\") of 4 elements of torch.float32", else None
     peer      the other rank of a send or recv, the root of a rooted collective, else None; a rank of ``group``
     bytes     size of the tensors this rank passed in
     dtype     their type, such as "float32"
@@ -23,11 +25,12 @@ import struct
 import sys
 import threading
 import time
+from typing import NamedTuple
 
 from ringzero.launch import leftovers, sources
 
 CAPACITY = 2**20  # records; the file is sparse, so room costs nothing until it is used
-RECORD = struct.Struct("<BBHiqIiddd")  # kind, dtype, group, peer, bytes, location, tag, start, wait, end
+RECORD = struct.Struct("<BBiqiHIIIddd")  # kind, dtype, peer, bytes, tag, Origin, start, wait, end
 WAIT, END = RECORD.size - 16, RECORD.size - 8  # where in a record the times of waiting are
 TIME = struct.Struct("<d")
 HEAD = struct.Struct("<qqq")  # how many records follow, which was waited for last (its offset, or 0), Python threads
@@ -41,6 +44,15 @@ KINDS = (
 _KIND = {kind: code for code, kind in enumerate(KINDS)}
 
 
+class Origin(NamedTuple):
+    """What the messages of one collective have in common; each field is the number of a name, but for ``call``."""
+
+    group: int
+    location: int
+    call: int = 0
+    called: int = 0
+
+
 class Recorder:
     """Writes one rank's records to ``path`` and the groups, types and lines they name to ``path`` + ".names"."""
 
@@ -51,7 +63,8 @@ class Recorder:
             self._memory = mmap.mmap(file.fileno(), 0)
         self._path, self._lock = path, threading.Lock()
         self._names = open(f"{path}.names", "w", buffering=1)  # noqa: SIM115  (open as long as the rank lives)
-        self._locations, self._groups, self._dtypes, self._count = {}, {}, {}, 0
+        self._numbers = {"group": {}, "line": {}, "dtype": {}, "called": {}}
+        self._count = self._calls = 0
 
     def operation(self, kind, peer, size, dtype, group, tag, describe):
         """Write one record; its offset in the file, or None when the file is full.
@@ -59,22 +72,39 @@ class Recorder:
         ``describe(group)`` gives a group's name and its ranks; it is asked once a group.
         """
         with self._lock:  # a program may communicate from several threads
-            if self._count == CAPACITY:
-                return None
-            location = self._location()
-            if group not in self._groups:
-                self._groups[group] = self._name("group", len(self._groups), *describe(group))
-            if dtype not in self._dtypes:
-                self._dtypes[dtype] = self._name("dtype", len(self._dtypes), str(dtype).removeprefix("torch."))
-            offset = HEAD.size + self._count * RECORD.size
-            peer = NONE if peer is None else peer
-            names = self._dtypes[dtype], self._groups[group]
-            RECORD.pack_into(
-                self._memory, offset, _KIND[kind], *names, peer, size, location, tag, time.time(), 0.0, 0.0
-            )
-            self._count += 1
-            COUNT.pack_into(self._memory, 0, self._count)
-            return offset
+            origin = Origin(self._number("group", group, describe), self._location())
+            return self._write(kind, peer, size, dtype, tag, origin)
+
+    def call(self, called, group, describe):
+        """Begin a collective that is made of messages, ``called`` in words; the Origin of its messages."""
+        with self._lock:
+            self._calls += 1
+            called = self._number("called", called, lambda called: (called,))
+            return Origin(self._number("group", group, describe), self._location(), self._calls, called)
+
+    def message(self, kind, peer, size, dtype, tag, origin):
+        """As ``operation``, for a message of a ``call``. There are many, so where it comes from is known."""
+        with self._lock:
+            return self._write(kind, peer, size, dtype, tag, origin)
+
+    def _write(self, kind, peer, size, dtype, tag, origin):
+        if self._count == CAPACITY:
+            return None
+        offset = HEAD.size + self._count * RECORD.size
+        peer = NONE if peer is None else peer
+        dtype = self._number("dtype", dtype, _type_name)
+        RECORD.pack_into(self._memory, offset, _KIND[kind], dtype, peer, size, tag, *origin, time.time(), 0.0, 0.0)
+        self._count += 1
+        COUNT.pack_into(self._memory, 0, self._count)
+        return offset
+
+    def _number(self, what, thing, describe):
+        """The number of a ``thing``, and its name into the file of names when it comes for the first time."""
+        numbers = self._numbers[what]
+        if thing not in numbers:
+            numbers[thing] = len(numbers)
+            self._names.write(json.dumps([what, numbers[thing], *describe(thing)]) + "\n")
+        return numbers[thing]
 
     def records(self):
         return read(self._path)
@@ -92,14 +122,15 @@ class Recorder:
         frame = sys._getframe(3)
         while frame.f_back is not None and sources.is_package_code(frame.f_code.co_filename):
             frame = frame.f_back
-        key = (frame.f_code.co_filename, frame.f_lineno)
-        if key not in self._locations:
-            self._locations[key] = self._name("line", len(self._locations), sources.place(*key))
-        return self._locations[key]
+        return self._number("line", (frame.f_code.co_filename, frame.f_lineno), _place)
 
-    def _name(self, what, number, *values):
-        self._names.write(json.dumps([what, number, *values]) + "\n")
-        return number
+
+def _place(line):
+    return (sources.place(*line),)
+
+
+def _type_name(dtype):
+    return (str(dtype).removeprefix("torch."),)
 
 
 def waiting(path):
@@ -135,7 +166,7 @@ def _read(path):
         named = {(what, number): values for what, number, *values in map(json.loads, names)}
     records = []
     for sequence, row in enumerate(RECORD.iter_unpack(content)):
-        kind, dtype, group, peer, size, location, tag, start, wait, end = row
+        kind, dtype, peer, size, tag, group, location, call, called, start, wait, end = row
         name, members = named["group", group]
         records.append(
             {
@@ -146,6 +177,8 @@ def _read(path):
                 "dtype": named["dtype", dtype][0],
                 "group": name,
                 "members": members,
+                "call": call or None,
+                "called": named["called", called][0] if call else None,
                 "tag": tag,
                 "line": named["line", location][0],
                 "start": start,

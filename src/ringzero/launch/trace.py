@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 from ringzero.launch.records import Recorder
 
-HEADER_TAG, HEADER_BYTES = 2**30, 16
+HEADER_TAG = 2**30  # of the few words about messages to come that ringzero.collectives.run sends; they are no data
 
 _recorder = None  # of this process
 
@@ -103,6 +103,25 @@ class TracedWork(dist.Work):
         return self._work.get_future()
 
 
+class TracedCall:
+    """Sends and receives the messages of one collective of ringzero's own, as the group would."""
+
+    def __init__(self, group, origin):
+        self._messenger, self._recorder, self._origin = group._messenger, group._recorder, origin
+
+    def send(self, tensors, peer, tag):
+        offset = self._record("send", tensors[0], peer, tag)
+        return TracedMessage(self._messenger.send(tensors, peer, tag), self._recorder, offset)
+
+    def recv(self, tensors, peer, tag):
+        offset = self._record("recv", tensors[0], peer, tag)
+        return TracedMessage(self._messenger.recv(tensors, peer, tag), self._recorder, offset)
+
+    def _record(self, kind, tensor, peer, tag):
+        kind = "header" if tag == HEADER_TAG else kind
+        return self._recorder.message(kind, peer, tensor.nbytes, tensor.dtype, tag, self._origin)
+
+
 class TracedProcessGroup(dist.ProcessGroup):
     """Passes each operation on to ``inner`` and records it.
 
@@ -114,6 +133,10 @@ class TracedProcessGroup(dist.ProcessGroup):
         super().__init__(rank, world_size)
         self._inner, self._messenger, self._name, self._recorder = inner, messenger, name, recorder
         self._world_size = world_size
+
+    def begin_call(self, called):
+        """Begin a collective that is made of messages, ``called`` in words: what sends, receives and records them."""
+        return TracedCall(self, self._recorder.call(called, self, _describe))
 
     def getBackendName(self):  # noqa: N802  (torch's name)
         return self._name
@@ -153,9 +176,7 @@ def _recording_message(method, kind):
         size, peer = tensor.nbytes, peer_and_tag[0] if len(peer_and_tag) > 1 else None  # None: from any rank
         if peer is not None and not 0 <= peer < self._world_size:  # gloo would wait for it for ever
             raise ValueError(f"{kind}: there is no rank {peer}; the group's ranks are 0 to {self._world_size - 1}")
-        # The few words about a message to come, as ringzero.collectives.run sends them, are no data.
-        name = "header" if tag == HEADER_TAG and size <= HEADER_BYTES else kind
-        offset = self._recorder.operation(name, peer, size, tensor.dtype, self, tag, _describe)
+        offset = self._recorder.operation(kind, peer, size, tensor.dtype, self, tag, _describe)
         return TracedMessage(getattr(self._messenger, method)(tensors, *peer_and_tag), self._recorder, offset)
 
     operation.__name__ = method
