@@ -2,8 +2,8 @@
 
 A step is forward, backward and an optimizer step, timed on its slowest rank. What it takes beyond the step that sends
 nothing is exposed communication: what overlap could not hide. Peak memory is what the kernel counts as resident, at
-its highest in three steps, beyond what the process held before the model was made; each in fresh ranks. Ours calms
-gloo's event threads (``collectives.event_threads``); torch's is measured as it comes, without that.
+its highest in three steps, beyond what the process held before the model was made; each in fresh ranks. On one
+machine ours calms gloo's event threads (``collectives.event_threads``); torch's is measured as it comes.
 """
 
 import statistics

@@ -4,6 +4,8 @@ Such a thread polls sockets. While the thread that calls gloo holds a connection
 again; if it took the caller's core at that moment, it burns its time slice, 3 to 4 ms, waiting for a thread it keeps
 from running. As a batch thread it takes an idle core, or waits until the caller sleeps: a small all-reduce of 4 ranks
 on 2 cores then takes a fifth of the time. Needs no privilege; elsewhere than on Linux nothing happens.
+
+Between machines a message takes longer than that, and to hide it behind computing the thread must react at once.
 """
 
 import os
@@ -11,8 +13,9 @@ from pathlib import Path
 
 
 def calm():
-    """Ask that the event threads which this process has now not preempt the threads that call gloo."""
-    _schedule("SCHED_BATCH")
+    """If all ranks share this machine, ask that the event threads this process has now not preempt who calls gloo."""
+    if os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE"):
+        _schedule("SCHED_BATCH")
 
 
 def as_gloo_has_them():
