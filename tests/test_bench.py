@@ -157,6 +157,6 @@ def test_zero_holds_and_sends_what_the_formulas_say(tmp_path):
     formulas = [row for row in rows if row["peer_name"] == "formula"]
     assert len(formulas) == 4 * 4
     for row in formulas:
-        assert row["ours"] == pytest.approx(row["peer"], rel=1e-3), row  # more by Adam's step counts
+        assert round(row["ours"] * 2**20) == round(row["peer"] * 2**20), row
     peers = {row["peer_name"] for row in rows if row["metric"] == "step time"}
     assert peers == {"torch DDP", "ZeroRedundancyOptimizer", "FSDP2", "FSDP2, kept after forward"}

@@ -219,7 +219,7 @@ def test_alone_is_one_process_whatever_the_number_of_passes():
 
 
 def test_ringzeros_collectives_are_allowed_where_the_check_says_so():
-    made = [[{"kind": kind, "peer": 0, "bytes": 4, "end": 1.0} for kind in ("header", "send", "recv")]]
+    made = [[{"kind": kind, "call": 1, "peer": 0, "bytes": 4, "end": 1.0} for kind in ("header", "send", "recv")]]
     for built_from, reason in (
         (("send", "recv"), "used a collective of ringzero; build it from send and recv"),
         ((checks.LIBRARY,), None),

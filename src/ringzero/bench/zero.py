@@ -1,8 +1,9 @@
 """ZeRO stages 0 to 3 beside torch's own of the same kind, taken in turns on the same ranks.
 
 A step is forward, backward and AdamW, timed on its slowest rank. Peak bytes are those of all live tensors at their
-highest in a step, and of each kind after the backward pass (``ringzero.memory``). Communication is counted from the
-trace of one step: bytes each rank sends, beside 2, 2, 2 and 3 times the parameters' bytes times (N-1)/N.
+highest in a step (``ringzero.memory``). Bytes of a kind are those after the backward pass, AdamW's step counts left
+out. Communication is counted from the trace of one step: bytes each rank sends, beside 2, 2, 2 and 3 times the
+parameters' bytes times (N-1)/N.
 """
 
 import statistics
@@ -120,6 +121,8 @@ def peak_bytes(model):
         with MemoryTimeline(module, optimizer) as timeline:
             step(timeline.mark)
         held[which] = timeline.peak().total, timeline.at("backward").bytes
+        counts = [value.nbytes for states in optimizer.state.values() for value in states.values() if not value.dim()]
+        held[which][1]["optimizer"] -= sum(counts)
         del step, module, optimizer, timeline
     return held | {"parameters": sum(p.numel() for p in build(model)[0].parameters())}
 
