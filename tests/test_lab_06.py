@@ -227,5 +227,5 @@ def test_ringzeros_collectives_are_allowed_where_the_check_says_so():
         check = Check(print, points=1, world_size=2, built_from=built_from)
         said = check._nothing_proved(run_of(1, made))
         assert (reason is None and said is None) or reason in said
-    made[0].append({"kind": "all_reduce", "peer": None, "bytes": 4, "end": 1.0})
+    made[0].append({"kind": "all_reduce", "call": None, "peer": None, "bytes": 4, "end": 1.0})
     assert "build it from ringzero's collectives" in check._nothing_proved(run_of(1, made))
