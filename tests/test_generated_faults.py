@@ -1,6 +1,6 @@
 """Random programs with one known fault each: the right rank is named, and its line; and no correct program is accused.
 
-The programs and what must be said of each come from ``ringzero.bench.diagnosis``; the command runs more of them.
+The programs and what must be said of each come from ``ringzero.bench.faults``; ``ringzero bench diagnosis`` runs more.
 """
 
 import re
