@@ -1,6 +1,8 @@
 """Data parallel training against one process on the whole batch, and against torch's own."""
 
 import functools
+import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -257,3 +259,23 @@ def one_layer_more():
 def test_bad_input_is_named_on_every_rank(work, message):
     with pytest.raises(RankError, match=message):
         launch(work, world_size=2, timeout=20)
+
+
+def policies_of_event_threads(local_world_size):
+    """Before and after a model is wrapped."""
+    os.environ["LOCAL_WORLD_SIZE"] = str(local_world_size)
+
+    def policies():
+        tasks = [task for task in Path("/proc/self/task").iterdir() if (task / "comm").read_text() == "gloo_tcp_loop\n"]
+        return sorted({os.sched_getscheduler(int(task.name)) for task in tasks})
+
+    before = policies()
+    DistributedDataParallel(mlp())
+    return [before, policies()]
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="only Linux has batch threads")
+@pytest.mark.parametrize(("local_world_size", "after"), [(2, "SCHED_BATCH"), (1, "SCHED_OTHER")])
+def test_event_threads_are_calmed_on_one_machine_only(local_world_size, after):
+    expected = [[os.SCHED_OTHER], [getattr(os, after)]]
+    assert launch(policies_of_event_threads, local_world_size, world_size=2).returns == [expected] * 2

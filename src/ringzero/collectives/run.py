@@ -33,7 +33,8 @@ def run(schedule: Schedule, flat: torch.Tensor, op="sum", group=None):
     """Run ``schedule`` in place on ``flat``, this rank's 1-D contiguous buffer.
 
     Raises ValueError when a rank that it deals with calls something else (another collective, algorithm or ``op``) or
-    brings another size or type: on the CPU; NCCL cannot tell cheaply.
+    brings another size or type: on the CPU, when this call is made for the first time in the group (see ``_Eager``);
+    NCCL cannot tell cheaply.
     """
     _run(schedule, (flat,), flat.numel(), op, group or dist.group.WORLD)
 

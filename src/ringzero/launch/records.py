@@ -54,7 +54,7 @@ class Origin(NamedTuple):
 
 
 class Recorder:
-    """Writes one rank's records to ``path`` and the groups, types and lines they name to ``path`` + ".names"."""
+    """Writes one rank's records to ``path`` and the groups, types, lines and calls they name to ``path`` + ".names"."""
 
     def __init__(self, path):
         with open(path, "wb") as file:
