@@ -39,7 +39,8 @@ class: install
 test: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
 clean:
 	rm -rf _build

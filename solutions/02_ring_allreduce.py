@@ -121,43 +121,34 @@ def pipelined_broadcast(tensor, root, chunks):
 
 
 # %% nbgrader={"grade_id": "test_pipelined_broadcast", "grade": true, "points": 4}
-from ringzero import collectives
+import torch
+
 from ringzero.lab import Check, claims, traffic
 
 check = Check("pipelined_broadcast", points=4, world_size=WORLD_SIZE, device=DEVICE)
 even = check.run(numel=8_000, root=0, chunks=8)
 uneven = check.run(numel=8_003, root=0, chunks=8)
 other_root = check.run(numel=8_000, root=WORLD_SIZE - 1, chunks=4)
-
-
-def everyone_has_the_roots(run):
-    root = run.case.options["root"]
-    return claims.equal("the tensor", run.after, [run.inputs[root]] * run.world_size)
-
-
-def each_link_carries_the_buffer_once(run):
-    chain = collectives.ring_broadcast(run.world_size, run.case.options["root"], run.case.options["chunks"])
-    return traffic.is_that_of(chain)(run)
-
+everyone_has_the_roots = claims.everyone_has_the_roots
+as_in_a_chain = traffic.is_that_of("broadcast", "ring")
 
 check.that("every rank ends with the root's tensor", even, everyone_has_the_roots, weight=2)
 check.that(
     "also when the pieces are not equal, and from another root", [uneven, other_root], everyone_has_the_roots, weight=2
 )
-check.that(
-    "each link of the chain carries the buffer once, and no other link is used", even, each_link_carries_the_buffer_once
-)
+check.that("each link of the chain carries the buffer once, and no other link is used", even, as_in_a_chain)
 check.that("a rank passes pieces on while others are still coming", even, traffic.forwards_while_receiving(8))
 check.that("the order of sends and receives cannot deadlock", [even, other_root], traffic.cannot_deadlock)
+check.on_nccl(even, everyone_has_the_roots)
 ### BEGIN HIDDEN TESTS
 few = check.run(numel=3, root=0, chunks=5)
 whole = check.run(numel=1_000, root=0, chunks=1)
 doubles = check.run(numel=501, root=0, chunks=7, dtype=torch.float64)
-several = [check.run(numel=997, root=n // 2, chunks=6, ranks=n) for n in (1, 2, 3, 4)]
+several = check.runs(ranks=(1, 2, 3, 4), numel=997, root=lambda n: n // 2, chunks=6)
 check.that("1 to 4 ranks", several, everyone_has_the_roots, weight=2)
 check.that("more pieces than elements, and a single piece", [few, whole], everyone_has_the_roots)
 check.that("other kinds of numbers", doubles, everyone_has_the_roots)
-check.that("the same traffic from every root", several[1:], each_link_carries_the_buffer_once)
+check.that("the same traffic from every root", several[1:], as_in_a_chain)
 check.that("nothing outside the tensor is written", [few, uneven, *several], claims.left_everything_else_alone)
 ### END HIDDEN TESTS
 check.score()
@@ -208,35 +199,28 @@ def ring_reduce_scatter(tensor):
 
 
 # %% nbgrader={"grade_id": "test_ring_reduce_scatter", "grade": true, "points": 5}
-from ringzero import collectives
+import torch
+
 from ringzero.lab import Check, claims, traffic
 
 check = Check("ring_reduce_scatter", points=5, world_size=WORLD_SIZE, device=DEVICE)
 even = check.run(numel=1_000 * WORLD_SIZE)
 uneven = check.run(numel=1_000 * WORLD_SIZE + 3)
+the_least_there_is = traffic.sends_as_little_as("reduce_scatter", "ring")
 
-
-def returns_its_chunk_of_the_sum(run):
-    total = run.total()  # exact, computed here and not on the ranks
-    return claims.equal("the chunk", run.returned, [run.part(total, rank) for rank in range(run.world_size)])
-
-
-check.that("rank r returns chunk r of the sum", even, returns_its_chunk_of_the_sum, weight=2)
-check.that("also when the ranks do not divide the size", uneven, returns_its_chunk_of_the_sum, weight=2)
+check.that("rank r returns chunk r of the sum", even, claims.returns_its_chunk_of_the_sum, weight=2)
+check.that("also when the ranks do not divide the size", uneven, claims.returns_its_chunk_of_the_sum, weight=2)
 check.that("every message goes to a neighbour on the ring", even, traffic.neighbours_only)
-check.that(
-    "each rank sends (N−1)/N of the buffer, the least there is",
-    [even, uneven],
-    traffic.sends_as_little_as(collectives.ring_reduce_scatter),
-)
+check.that("each rank sends (N−1)/N of the buffer, the least there is", [even, uneven], the_least_there_is)
 check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
+check.on_nccl(even, claims.returns_its_chunk_of_the_sum)
 ### BEGIN HIDDEN TESTS
-several = [check.run(numel=1_001, ranks=n) for n in (1, 2, 3, 4)]
+several = check.runs(ranks=(1, 2, 3, 4), numel=1_001)
 few = [check.run(numel=size) for size in (1, 2, WORLD_SIZE + 1)]
 exact = [check.run(numel=999, dtype=dtype) for dtype in (torch.float64, torch.int64)]
-check.that("1 to 4 ranks", several, returns_its_chunk_of_the_sum, weight=2)
-check.that("fewer elements than ranks", few, returns_its_chunk_of_the_sum)
-check.that("other kinds of numbers, without loss", exact, returns_its_chunk_of_the_sum)
+check.that("1 to 4 ranks", several, claims.returns_its_chunk_of_the_sum, weight=2)
+check.that("fewer elements than ranks", few, claims.returns_its_chunk_of_the_sum)
+check.that("other kinds of numbers, without loss", exact, claims.returns_its_chunk_of_the_sum)
 check.that("a ring of every size", several[1:], traffic.neighbours_only)
 check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
 ### END HIDDEN TESTS
@@ -273,32 +257,27 @@ def ring_all_gather(tensor):
 
 
 # %% nbgrader={"grade_id": "test_ring_all_gather", "grade": true, "points": 3}
-from ringzero import collectives
+import torch
+
 from ringzero.lab import Check, claims, traffic
 
 check = Check("ring_all_gather", points=3, world_size=WORLD_SIZE, device=DEVICE)
 even = check.run(numel=1_000 * WORLD_SIZE)
 uneven = check.run(numel=1_000 * WORLD_SIZE + 3)
+the_least_there_is = traffic.sends_as_little_as("all_gather", "ring")
 
-
-def everyone_has_every_chunk(run):
-    whole = torch.cat([run.part(run.inputs[rank], rank) for rank in range(run.world_size)])
-    return claims.equal("the tensor", run.after, [whole] * run.world_size)
-
-
-check.that("chunk r on every rank is the one rank r had", even, everyone_has_every_chunk, weight=2)
-check.that("also when the ranks do not divide the size", uneven, everyone_has_every_chunk, weight=2)
+check.that("chunk r on every rank is the one rank r had", even, claims.everyone_has_every_chunk, weight=2)
+check.that("also when the ranks do not divide the size", uneven, claims.everyone_has_every_chunk, weight=2)
 check.that("every message goes to a neighbour on the ring", even, traffic.neighbours_only)
-check.that(
-    "each rank sends (N−1)/N of the buffer", [even, uneven], traffic.sends_as_little_as(collectives.ring_all_gather)
-)
+check.that("each rank sends (N−1)/N of the buffer", [even, uneven], the_least_there_is)
 check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
+check.on_nccl(even, claims.everyone_has_every_chunk)
 ### BEGIN HIDDEN TESTS
-several = [check.run(numel=1_001, ranks=n) for n in (1, 2, 3, 4)]
+several = check.runs(ranks=(1, 2, 3, 4), numel=1_001)
 few = [check.run(numel=size) for size in (1, 2, WORLD_SIZE + 1)]
 doubles = check.run(numel=999, dtype=torch.float64)
-check.that("1 to 4 ranks", several, everyone_has_every_chunk, weight=2)
-check.that("fewer elements than ranks, other kinds of numbers", [*few, doubles], everyone_has_every_chunk)
+check.that("1 to 4 ranks", several, claims.everyone_has_every_chunk, weight=2)
+check.that("fewer elements than ranks, other kinds of numbers", [*few, doubles], claims.everyone_has_every_chunk)
 check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
 ### END HIDDEN TESTS
 check.score()
@@ -324,34 +303,28 @@ def ring_all_reduce(tensor):
 
 
 # %% nbgrader={"grade_id": "test_ring_all_reduce", "grade": true, "points": 4}
-from ringzero import collectives
+import torch
+
 from ringzero.lab import Check, claims, traffic
 
 check = Check("ring_all_reduce", points=4, world_size=WORLD_SIZE, device=DEVICE)
 even = check.run(numel=1_000 * WORLD_SIZE)
 uneven = check.run(numel=1_000 * WORLD_SIZE + 3)
+the_least_there_is = traffic.sends_as_little_as("all_reduce", "ring")
 
-
-def everyone_has_the_sum(run):
-    return claims.equal("the tensor", run.after, [run.total()] * run.world_size)
-
-
-check.that("every rank ends with the sum", even, everyone_has_the_sum, weight=2)
-check.that("also when the ranks do not divide the size", uneven, everyone_has_the_sum, weight=2)
+check.that("every rank ends with the sum", even, claims.everyone_has_the_sum, weight=2)
+check.that("also when the ranks do not divide the size", uneven, claims.everyone_has_the_sum, weight=2)
 check.that("every message goes to a neighbour on the ring", even, traffic.neighbours_only)
-check.that(
-    "each rank sends 2(N−1)/N of the buffer, the least there is",
-    [even, uneven],
-    traffic.sends_as_little_as(collectives.ring_all_reduce),
-)
+check.that("each rank sends 2(N−1)/N of the buffer, the least there is", [even, uneven], the_least_there_is)
 check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
+check.on_nccl(even, claims.everyone_has_the_sum)
 ### BEGIN HIDDEN TESTS
-several = [check.run(numel=1_001, ranks=n) for n in (1, 2, 3, 4)]
+several = check.runs(ranks=(1, 2, 3, 4), numel=1_001)
 few = [check.run(numel=size) for size in (1, 2, WORLD_SIZE + 1)]
 exact = [check.run(numel=999, dtype=dtype) for dtype in (torch.float64, torch.int64)]
-check.that("1 to 4 ranks", several, everyone_has_the_sum, weight=2)
-check.that("fewer elements than ranks", few, everyone_has_the_sum)
-check.that("other kinds of numbers, without loss", exact, everyone_has_the_sum)
+check.that("1 to 4 ranks", several, claims.everyone_has_the_sum, weight=2)
+check.that("fewer elements than ranks", few, claims.everyone_has_the_sum)
+check.that("other kinds of numbers, without loss", exact, claims.everyone_has_the_sum)
 check.that("a ring of every size", several[1:], traffic.neighbours_only)
 check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
 ### END HIDDEN TESTS
@@ -376,27 +349,17 @@ def ring_seconds(size, world_size, alpha, beta):
 
 
 # %% nbgrader={"grade_id": "test_ring_seconds", "grade": true, "points": 2}
-from ringzero.costs import alpha_beta
 from ringzero.lab import Check, claims
 
 check = Check("ring_seconds", points=2, world_size=WORLD_SIZE, device=DEVICE)
-latency = check.run(0, 4, 10e-6, 1e-9)
-bandwidth = check.run(64e6, 4, 0.0, 1e-9)
-both = check.run(64e6, 4, 10e-6, 1e-9)
+as_a_ring = claims.gives("the time in seconds", claims.formulas.seconds_of_an_all_reduce("ring"))
 
-
-def the_cost_of_a_ring(run):
-    size, n, alpha, beta = run.case.args
-    expected = alpha_beta.seconds(alpha_beta.ring_all_reduce_coefficients(n), size, alpha, beta)
-    return claims.number("the time in seconds", run.returned[0], expected)
-
-
-check.that("an empty buffer on 4 ranks takes 6 α", latency, the_cost_of_a_ring)
-check.that("with α = 0, 64 MB on 4 ranks takes 1.5 · 64 MB · β", bandwidth, the_cost_of_a_ring)
-check.that("both together", both, the_cost_of_a_ring)
+check.that("an empty buffer on 4 ranks takes 6 α", check.run(0, 4, 10e-6, 1e-9), as_a_ring)
+check.that("with α = 0, 64 MB on 4 ranks takes 1.5 · 64 MB · β", check.run(64e6, 4, 0.0, 1e-9), as_a_ring)
+check.that("both together", check.run(64e6, 4, 10e-6, 1e-9), as_a_ring)
 ### BEGIN HIDDEN TESTS
 others = [check.run(size, n, 3e-6, 2e-10) for size, n in ((1e3, 2), (5e7, 3), (1e9, 64), (1e9, 1))]
-check.that("1, 2, 3 and 64 ranks", others, the_cost_of_a_ring)
+check.that("1, 2, 3 and 64 ranks", others, as_a_ring)
 ### END HIDDEN TESTS
 check.score()
 
@@ -424,18 +387,13 @@ from ringzero.costs import alpha_beta
 from ringzero.lab import Check, claims
 
 check = Check("bus_bandwidth", points=2, world_size=WORLD_SIZE, device=DEVICE)
-two = check.run(64e6, 0.01, 2)
-four = check.run(64e6, 0.01, 4)
+as_nccl_tests_defines_it = claims.gives(
+    "the bus bandwidth in bytes a second",
+    lambda size, seconds, n: alpha_beta.bus_bandwidth("all_reduce", n, size, seconds),
+)
 
-
-def as_nccl_tests_defines_it(run):
-    size, seconds, n = run.case.args
-    expected = alpha_beta.bus_bandwidth("all_reduce", n, size, seconds)
-    return claims.number("the bus bandwidth in bytes a second", run.returned[0], expected)
-
-
-check.that("2 ranks", two, as_nccl_tests_defines_it)
-check.that("4 ranks", four, as_nccl_tests_defines_it, weight=2)
+check.that("2 ranks", check.run(64e6, 0.01, 2), as_nccl_tests_defines_it)
+check.that("4 ranks", check.run(64e6, 0.01, 4), as_nccl_tests_defines_it, weight=2)
 ### BEGIN HIDDEN TESTS
 others = [check.run(size, seconds, n) for size, seconds, n in ((1e6, 1e-3, 3), (3e8, 0.25, 8), (1e9, 2.0, 1024))]
 check.that("3, 8 and 1024 ranks", others, as_nccl_tests_defines_it)
@@ -494,26 +452,18 @@ def fit_alpha_beta(sizes, seconds, world_size):
 
 
 # %% nbgrader={"grade_id": "test_fit_alpha_beta", "grade": true, "points": 3}
-from ringzero.costs import alpha_beta
 from ringzero.lab import Check, claims
 
 check = Check("fit_alpha_beta", points=3, world_size=WORLD_SIZE, device=DEVICE)
 
 
 def times_of(alpha, beta, n, sizes, noise=()):
-    ring = alpha_beta.ring_all_reduce_coefficients(n)
-    exact = [alpha_beta.seconds(ring, size, alpha, beta) for size in sizes]
-    return [t * (1 + e) for t, e in zip(exact, noise or [0.0] * len(exact), strict=True)]
+    ring = claims.formulas.seconds_of_an_all_reduce("ring")
+    return [ring(size, n, alpha, beta) * (1 + e) for size, e in zip(sizes, noise or [0.0] * len(sizes), strict=True)]
 
 
 def finds(alpha, beta, tolerance):
-    def claim(run):
-        got = run.returned[0]
-        if not isinstance(got, (tuple, list)) or len(got) != 2:
-            return f"returned {got!r}, not a pair (alpha, beta)"
-        return claims.number("alpha", got[0], alpha, tolerance) or claims.number("beta", got[1], beta, tolerance)
-
-    return claim
+    return claims.gives(("alpha", "beta"), lambda *_: (alpha, beta), tolerance)
 
 
 kib = [2**k for k in range(12, 19)]

@@ -87,22 +87,18 @@ def count(schedule):
 
 # %% nbgrader={"grade_id": "test_count", "grade": true, "points": 3}
 from ringzero.collectives import ALGORITHMS, Round, Schedule
-from ringzero.costs import alpha_beta
 from ringzero.lab import Check, claims
 
 check = Check("count", points=3, world_size=WORLD_SIZE, device=DEVICE)
 
 
 def gives(rounds, share):
-    return lambda run: claims.numbers(("rounds", "share"), run.returned[0], (rounds, share))
+    return claims.gives(("rounds", "share"), lambda schedule: (rounds, share))
 
 
-def as_in_the_closed_form(run):
-    schedule = run.case.args[0]
-    formula = getattr(alpha_beta, f"{schedule.name}_{schedule.collective}_coefficients")
-    return gives(*formula(schedule.world_size)[:2])(run)
-
-
+as_in_the_closed_form = claims.gives(
+    ("rounds", "share"), lambda s: claims.formulas.rounds_and_share(s.collective, s.name)(s.world_size)
+)
 ring_of_3 = check.run(ALGORITHMS["all_reduce"]["ring"](3))
 flat = check.run(ALGORITHMS["broadcast"]["flat"](5))
 halving = check.run(ALGORITHMS["all_reduce"]["rabenseifner"](8))
@@ -154,23 +150,15 @@ def ring_cost(n):
 
 
 # %% nbgrader={"grade_id": "test_ring_cost", "grade": true, "points": 2}
-from ringzero.costs import alpha_beta
 from ringzero.lab import Check, claims
 
 check = Check("ring_cost", points=2, world_size=WORLD_SIZE, device=DEVICE)
+as_a_ring = claims.gives(("rounds", "share"), claims.formulas.rounds_and_share("all_reduce", "ring"))
 
-
-def the_cost_of_a_ring(run):
-    expected = alpha_beta.ring_all_reduce_coefficients(run.case.args[0])[:2]
-    return claims.numbers(("rounds", "share"), run.returned[0], expected)
-
-
-two, four = check.run(2), check.run(4)
-check.that("2 ranks", two, the_cost_of_a_ring)
-check.that("4 ranks", four, the_cost_of_a_ring)
+check.that("2 ranks", check.run(2), as_a_ring)
+check.that("4 ranks", check.run(4), as_a_ring)
 ### BEGIN HIDDEN TESTS
-others = [check.run(n) for n in (1, 3, 5, 64, 1000)]
-check.that("1, 3, 5, 64 and 1000 ranks", others, the_cost_of_a_ring, weight=2)
+check.that("1, 3, 5, 64 and 1000 ranks", [check.run(n) for n in (1, 3, 5, 64, 1000)], as_a_ring, weight=2)
 ### END HIDDEN TESTS
 check.score()
 
@@ -195,23 +183,16 @@ def tree_cost(n):
 
 
 # %% nbgrader={"grade_id": "test_tree_cost", "grade": true, "points": 2}
-from ringzero.costs import alpha_beta
 from ringzero.lab import Check, claims
 
 check = Check("tree_cost", points=2, world_size=WORLD_SIZE, device=DEVICE)
+as_a_tree = claims.gives(("rounds", "share"), claims.formulas.rounds_and_share("all_reduce", "binomial"))
 
-
-def the_cost_of_a_tree(run):
-    expected = alpha_beta.binomial_all_reduce_coefficients(run.case.args[0])[:2]
-    return claims.numbers(("rounds", "share"), run.returned[0], expected)
-
-
-two, eight, six = check.run(2), check.run(8), check.run(6)
-check.that("2 and 8 ranks", [two, eight], the_cost_of_a_tree)
-check.that("6 ranks: a tree with a few leaves missing is as deep", six, the_cost_of_a_tree)
+check.that("2 and 8 ranks", [check.run(2), check.run(8)], as_a_tree)
+check.that("6 ranks: a tree with a few leaves missing is as deep", check.run(6), as_a_tree)
 ### BEGIN HIDDEN TESTS
 others = [check.run(n) for n in (1, 3, 5, 64, 65, 1000, 1024)]
-check.that("1, 3, 5, 64, 65, 1000 and 1024 ranks", others, the_cost_of_a_tree, weight=2)
+check.that("1, 3, 5, 64, 65, 1000 and 1024 ranks", others, as_a_tree, weight=2)
 ### END HIDDEN TESTS
 check.score()
 
@@ -245,26 +226,16 @@ def doubling_cost(n):
 
 
 # %% nbgrader={"grade_id": "test_doubling_cost", "grade": true, "points": 3}
-from ringzero.costs import alpha_beta
 from ringzero.lab import Check, claims
 
 check = Check("doubling_cost", points=3, world_size=WORLD_SIZE, device=DEVICE)
+as_doubling = claims.gives(("rounds", "share"), claims.formulas.rounds_and_share("all_reduce", "recursive_doubling"))
 
-
-def the_cost_of_doubling(run):
-    expected = alpha_beta.recursive_doubling_all_reduce_coefficients(run.case.args[0])[:2]
-    return claims.numbers(("rounds", "share"), run.returned[0], expected)
-
-
-powers = [check.run(n) for n in (2, 8)]
-six = check.run(6)
-check.that("2 and 8 ranks", powers, the_cost_of_doubling)
-check.that("6 ranks: a round before and a round after", six, the_cost_of_doubling)
+check.that("2 and 8 ranks", [check.run(2), check.run(8)], as_doubling)
+check.that("6 ranks: a round before and a round after", check.run(6), as_doubling)
 ### BEGIN HIDDEN TESTS
-more_powers = [check.run(n) for n in (1, 16, 1024)]
-others = [check.run(n) for n in (3, 5, 7, 63, 1000)]
-check.that("1, 16 and 1024 ranks", more_powers, the_cost_of_doubling)
-check.that("3, 5, 7, 63 and 1000 ranks", others, the_cost_of_doubling)
+check.that("1, 16 and 1024 ranks", [check.run(n) for n in (1, 16, 1024)], as_doubling)
+check.that("3, 5, 7, 63 and 1000 ranks", [check.run(n) for n in (3, 5, 7, 63, 1000)], as_doubling)
 ### END HIDDEN TESTS
 check.score()
 
@@ -293,26 +264,16 @@ def halving_doubling_cost(n):
 
 
 # %% nbgrader={"grade_id": "test_halving_doubling_cost", "grade": true, "points": 3}
-from ringzero.costs import alpha_beta
 from ringzero.lab import Check, claims
 
 check = Check("halving_doubling_cost", points=3, world_size=WORLD_SIZE, device=DEVICE)
+as_halving = claims.gives(("rounds", "share"), claims.formulas.rounds_and_share("all_reduce", "rabenseifner"))
 
-
-def the_cost_of_halving(run):
-    expected = alpha_beta.rabenseifner_all_reduce_coefficients(run.case.args[0])[:2]
-    return claims.numbers(("rounds", "share"), run.returned[0], expected)
-
-
-powers = [check.run(n) for n in (2, 8)]
-six = check.run(6)
-check.that("2 and 8 ranks", powers, the_cost_of_halving)
-check.that("6 ranks", six, the_cost_of_halving)
+check.that("2 and 8 ranks", [check.run(2), check.run(8)], as_halving)
+check.that("6 ranks", check.run(6), as_halving)
 ### BEGIN HIDDEN TESTS
-more_powers = [check.run(n) for n in (1, 4, 16, 1024)]
-others = [check.run(n) for n in (3, 5, 7, 63, 1000)]
-check.that("1, 4, 16 and 1024 ranks", more_powers, the_cost_of_halving)
-check.that("3, 5, 7, 63 and 1000 ranks", others, the_cost_of_halving)
+check.that("1, 4, 16 and 1024 ranks", [check.run(n) for n in (1, 4, 16, 1024)], as_halving)
+check.that("3, 5, 7, 63 and 1000 ranks", [check.run(n) for n in (3, 5, 7, 63, 1000)], as_halving)
 ### END HIDDEN TESTS
 check.score()
 
@@ -371,26 +332,10 @@ def crossover(first, second, alpha, beta):
 
 
 # %% nbgrader={"grade_id": "test_crossover", "grade": true, "points": 3}
-from ringzero.lab import Check, claims
+from ringzero.lab import Check
+from ringzero.lab.claims.formulas import both_take_the_same_time, there_is_none
 
 check = Check("crossover", points=3, world_size=WORLD_SIZE, device=DEVICE)
-
-
-def both_take_the_same_time(run):
-    (rounds, share), (other_rounds, other_share), alpha, beta = run.case.args
-    size = run.returned[0]
-    if (why := claims.number("the size", size, size if isinstance(size, (int, float)) else 1.0)) is not None:
-        return why
-    if size <= 0:
-        return f"the size is {size:.6g}, and should be above 0"
-    one, other = rounds * alpha + share * size * beta, other_rounds * alpha + other_share * size * beta
-    return claims.number("the time of the second at that size", other, one)
-
-
-def there_is_none(run):
-    return None if run.returned[0] is None else f"returned {run.returned[0]!r}, not None: the two never cross"
-
-
 eight = check.run((3, 3.0), (14, 1.75), 10e-6, 1e-10)
 turned = check.run((14, 1.75), (3, 3.0), 10e-6, 1e-10)
 never = check.run((14, 1.75), (6, 1.75), 10e-6, 1e-10)
@@ -483,38 +428,17 @@ def best_chunks(n, size, alpha, beta):
 
 # %% nbgrader={"grade_id": "test_best_chunks", "grade": true, "points": 3}
 from ringzero.lab import Check
+from ringzero.lab.claims.formulas import no_other_number_of_pieces_is_faster as nothing_is_faster
 
 check = Check("best_chunks", points=3, world_size=WORLD_SIZE, device=DEVICE)
-
-
-def nothing_is_faster(run):
-    n, size, alpha, beta = run.case.args
-    chunks = run.returned[0]
-    if isinstance(chunks, bool) or not isinstance(chunks, int) or chunks < 1:
-        return f"returned {chunks!r}, not a whole number from 1"
-
-    def duration(k):
-        return (n - 2 + k) * (alpha + size * beta / k)
-
-    others = {1, max(1, chunks // 2), 2 * chunks, *range(max(1, chunks - 2), chunks + 3)}
-    best = min(others, key=duration)
-    if duration(chunks) <= duration(best) * (1 + 1e-12):
-        return None
-    return f"K = {chunks} takes {duration(chunks):.6g} s, and K = {best} takes {duration(best):.6g} s"
-
-
-large = check.run(8, 10**9, 5e-6, 1e-11)
-small = check.run(8, 1_000, 5e-6, 1e-11)
-pair = check.run(2, 10**9, 5e-6, 1e-11)
-check.that("1 GB on 8 ranks", large, nothing_is_faster)
-check.that("1 kB on 8 ranks", small, nothing_is_faster)
-check.that("2 ranks: nobody passes anything on", pair, nothing_is_faster)
+check.that("1 GB on 8 ranks", check.run(8, 10**9, 5e-6, 1e-11), nothing_is_faster)
+check.that("1 kB on 8 ranks", check.run(8, 1_000, 5e-6, 1e-11), nothing_is_faster)
+check.that("2 ranks: nobody passes anything on", check.run(2, 10**9, 5e-6, 1e-11), nothing_is_faster)
 ### BEGIN HIDDEN TESTS
 others = [check.run(n, size, 10e-6, 1e-10) for n in (3, 4, 5, 64) for size in (3_000_000, 10_500_000, 64_000_000)]
-nothing = check.run(64, 0, 10e-6, 1e-10)
 few = [check.run(n, size, 1.0, 1.0) for n in (3, 4, 6) for size in (1, 2, 5, 7)]  # where rounding decides
 check.that("3, 4, 5 and 64 ranks, three sizes", others, nothing_is_faster, weight=2)
-check.that("an empty buffer", nothing, nothing_is_faster)
+check.that("an empty buffer", check.run(64, 0, 10e-6, 1e-10), nothing_is_faster)
 check.that("where one piece more or less is easily told", few, nothing_is_faster)
 ### END HIDDEN TESTS
 check.score()
@@ -567,29 +491,22 @@ from ringzero.costs import alpha_beta
 from ringzero.lab import Check, claims
 
 check = Check("bandwidths", points=3, world_size=WORLD_SIZE, device=DEVICE)
+NAMES = ("algbw", "busbw")
 
 
-def as_printed(run):
-    printed = [float(column) for column in run.case.args[0].split()[-2:]]
-    return claims.numbers(("algbw", "busbw"), run.returned[0], printed, tolerance=0.005 / 11.4)  # two decimals
-
-
-def as_nccl_tests_defines_them(run):
-    line, collective, n = run.case.args
+def by_definition(line, collective, n):
     size, elapsed = float(line.split()[0]), 1e-6 * float(line.split()[5])
-    algbw = alpha_beta.algorithm_bandwidth(size, elapsed) / 1e9
-    busbw = alpha_beta.bus_bandwidth(collective, n, size, elapsed) / 1e9
-    return claims.numbers(("algbw", "busbw"), run.returned[0], (algbw, busbw))
+    both = alpha_beta.algorithm_bandwidth(size, elapsed), alpha_beta.bus_bandwidth(collective, n, size, elapsed)
+    return [bandwidth / 1e9 for bandwidth in both]
 
 
+as_printed = claims.gives(NAMES, lambda line, *_: [float(column) for column in line.split()[-2:]], 0.005 / 11.4)
+as_nccl_tests_defines_them = claims.gives(NAMES, by_definition)
 V100 = "    33554432       8388608     float     sum      -1  2943.25   11.40   11.40"
 EMPTY = "    33554432       8388608     float     sum      -1  2943.25       ?       ?"
-two = check.run(V100, "all_reduce", 2)
-eight = check.run(EMPTY, "all_reduce", 8)
-gathered = check.run(EMPTY, "all_gather", 8)
-check.that("the line above, to two decimals", two, as_printed)
-check.that("had it been 8 ranks", eight, as_nccl_tests_defines_them)
-check.that("or an all-gather on 8 ranks", gathered, as_nccl_tests_defines_them)
+check.that("the line above, to two decimals", check.run(V100, "all_reduce", 2), as_printed)
+check.that("had it been 8 ranks", check.run(EMPTY, "all_reduce", 8), as_nccl_tests_defines_them)
+check.that("or an all-gather on 8 ranks", check.run(EMPTY, "all_gather", 8), as_nccl_tests_defines_them)
 ### BEGIN HIDDEN TESTS
 OTHER = "1048576 262144 half none 0 57.5 0 0"
 kinds = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "gather", "scatter", "broadcast", "reduce")
@@ -630,13 +547,15 @@ def state_bytes(params, stage, n):
 from ringzero.lab import Check, claims
 
 check = Check("state_bytes", points=3, world_size=WORLD_SIZE, device=DEVICE)
-FIGURE_1 = {0: 120, 1: 31.4, 2: 16.6, 3: 1.9}  # GB; Rajbhandari et al., "ZeRO", 2020: 7.5e9 parameters, 64 GPUs
+# GB by stage and ranks, of 7.5e9 parameters; Rajbhandari et al., "ZeRO", 2020, figure 1.
+PUBLISHED = {(0, 64): 120, (1, 64): 31.4, (2, 64): 16.6, (3, 64): 1.9}
 
 
 def as_published(run):
-    _, stage, _ = run.case.args
-    why = claims.number("the memory in bytes", run.returned[0], FIGURE_1[stage] * 1e9, 0.05 / FIGURE_1[stage])
-    return why and f"stage {stage}: {why}"
+    _, stage, n = run.case.args
+    gb = PUBLISHED[stage, n]
+    what = f"stage {stage}: the memory in bytes"
+    return claims.number(what, run.returned[0], gb * 1e9, tolerance=0.05 / max(gb, 1.0))  # one decimal is printed
 
 
 stages = [check.run(7_500_000_000, stage, 64) for stage in range(4)]
@@ -644,25 +563,15 @@ check.that("120 GB without ZeRO", stages[0], as_published)
 check.that("31.4 GB at stage 1, 16.6 at stage 2", stages[1:3], as_published)
 check.that("1.9 GB at stage 3", stages[3], as_published)
 ### BEGIN HIDDEN TESTS
+PUBLISHED |= {(1, 16): 35.6, (2, 16): 21.6, (3, 16): 7.5, (1, 1024): 30.1, (2, 1024): 15.1, (3, 1024): 0.12}  # table 1
 BY_HEAD = {0: 16_000, 1: 5_200, 2: 3_400, 3: 1_600}  # a thousand parameters, ten ranks
-TABLE_1 = {(1, 16): 35.6, (2, 16): 21.6, (3, 16): 7.5, (1, 1024): 30.1, (2, 1024): 15.1, (3, 1024): 0.12}  # GB
-
-
-def exactly(run):
-    return claims.number("the memory in bytes", run.returned[0], BY_HEAD[run.case.args[1]])
-
-
-def as_in_the_table(run):
-    gb = TABLE_1[run.case.args[1:]]
-    return claims.number("the memory in bytes", run.returned[0], gb * 1e9, 0.05 / max(gb, 1.0))
-
-
+exactly = claims.gives("the memory in bytes", lambda _, stage, n: BY_HEAD[stage] if n == 10 else 16_000)
 thousand = [check.run(1_000, stage, 10) for stage in range(4)]
 alone = [check.run(1_000, stage, 1) for stage in range(4)]
-published = [check.run(7_500_000_000, *case) for case in TABLE_1]
+in_table_1 = [check.run(7_500_000_000, *case) for case in PUBLISHED if case[1] != 64]
 check.that("each stage, to the byte", thousand, exactly, weight=2)
-check.that("on 16 and 1024 GPUs as in the paper's first table", published, as_in_the_table)
-check.that("on one rank no stage saves anything", alone, lambda run: claims.number("it", run.returned[0], 16_000))
+check.that("on 16 and 1024 GPUs as in the paper's first table", in_table_1, as_published)
+check.that("on one rank no stage saves anything", alone, exactly)
 ### END HIDDEN TESTS
 check.score()
 
@@ -694,30 +603,26 @@ from ringzero.lab import Check
 check = Check("least_ranks", points=3, world_size=WORLD_SIZE, device=DEVICE)
 
 
-def it_takes(expected):
+def it_takes(*expected):
     def claim(run):
-        got, right = run.returned[0], expected[run.case.args[1]]
-        if type(got) is type(right) and got == right:
+        got, stage = run.returned[0], run.case.args[1]
+        if type(got) is type(expected[stage]) and got == expected[stage]:
             return None
-        return f"stage {run.case.args[1]}: returned {got!r}" + ("" if right is None else f", expected {right}")
+        return f"stage {stage}: returned {got!r}" + (f", expected {expected[stage]}" if expected[stage] else "")
 
     return claim
 
 
-GPT_3 = {0: None, 1: None, 2: None, 3: 20}  # 2.8 TB in all
-gpt_3 = [check.run(175_000_000_000, stage, 141_000_000_000) for stage in range(4)]
-check.that("GPT-3 on GPUs of 141 GB, at stages 0, 1 and 2", gpt_3[:3], it_takes(GPT_3))
-check.that("and at stage 3", gpt_3[3], it_takes(GPT_3))
+gpt_3 = [check.run(175_000_000_000, stage, 141_000_000_000) for stage in range(4)]  # 2.8 TB in all
+check.that("GPT-3 on GPUs of 141 GB, at stages 0, 1 and 2", gpt_3[:3], it_takes(None, None, None, 20))
+check.that("and at stage 3", gpt_3[3], it_takes(None, None, None, 20))
 ### BEGIN HIDDEN TESTS
-ON_34_GB = {0: None, 1: 23, 2: 6, 3: 4}  # 7.5e9 parameters
-JUST_FITS = {0: 1, 1: 1, 2: 1, 3: 1}  # 2e9 parameters: 32 GB to the byte
-NO_ROOM = {0: None, 1: None}  # 8e9 parameters: what stage 1 leaves whole fills the 32 GB
 larger = [check.run(7_500_000_000, stage, 34_000_000_000) for stage in range(4)]
-just = [check.run(2_000_000_000, stage, 32_000_000_000) for stage in range(4)]
-full = [check.run(8_000_000_000, stage, 32_000_000_000) for stage in NO_ROOM]
-check.that("7.5 billion parameters in 34 GB", larger, it_takes(ON_34_GB), weight=2)
-check.that("a model that just fits on one", just, it_takes(JUST_FITS))
-check.that("no room for any part, however small", full, it_takes(NO_ROOM))
+just = [check.run(2_000_000_000, stage, 32_000_000_000) for stage in range(4)]  # 32 GB to the byte
+full = [check.run(8_000_000_000, stage, 32_000_000_000) for stage in (0, 1)]  # what stage 1 leaves whole fills it
+check.that("7.5 billion parameters in 34 GB", larger, it_takes(None, 23, 6, 4), weight=2)
+check.that("a model that just fits on one", just, it_takes(1, 1, 1, 1))
+check.that("no room for any part, however small", full, it_takes(None, None))
 ### END HIDDEN TESTS
 check.score()
 

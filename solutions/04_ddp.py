@@ -41,7 +41,7 @@ import torch
 import torch.distributed as dist
 
 from ringzero.figures import timeline
-from ringzero.lab.training import Model, batch
+from ringzero.lab.harness.training import Model, batch
 
 # %% [markdown]
 # ## The model, and who sees what
@@ -94,62 +94,22 @@ def loss_of_part(model, x, y):
 
 
 # %% nbgrader={"grade_id": "test_loss_of_part", "grade": true, "points": 3}
-from ringzero.lab import Check, claims, training
+from ringzero.lab import Check, claims, harness
+from ringzero.lab.claims.training import each_sample_once, mean_is_that_of_the_whole_batch
 
-
-def gradients_of_part(samples, seed):
-    """This rank's gradients and its loss by name, and the samples its model was given."""
-    model = training.Model(seed)
-    loss = loss_of_part(model, *training.batch(seed, samples))
-    loss.backward()
-    gradients = {name: p.grad for name, p in model.named_parameters()}
-    return gradients | {"the loss": loss.reshape(1)}, torch.cat(model.seen)
-
-
-check = Check(gradients_of_part, points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=())
-check.name = "loss_of_part"  # what the table is about
-even = check.run(samples=6 * WORLD_SIZE, seed=1, ranks=WORLD_SIZE)
-uneven = check.run(samples=6 * WORLD_SIZE + 1, seed=2, ranks=WORLD_SIZE)
-
-
-def mean_is_that_of_the_whole_batch(run):
-    model = training.Model(run.case.options["seed"])
-    x, y = training.batch(run.case.options["seed"], run.case.options["samples"])
-    loss = (model(x) - y).square().mean()
-    loss.backward()
-    whole = {name: p.grad for name, p in model.named_parameters()} | {"the loss": loss.detach().reshape(1)}
-    mean = {name: sum(mine[name] for mine, _ in run.returned) / run.world_size for name in whole}
-    why = claims.close_by_name("the gradient of", [mean], whole)
-    return why and why.replace("on rank 0", "the mean over the ranks of").replace(
-        "the gradient of the loss", "the loss"
-    )
-
-
-def each_sample_once(run):
-    samples = run.case.options["samples"]
-    taken = [seen.shape[0] for _, seen in run.returned]
-    if max(taken) > -(-samples // run.world_size):
-        rank = taken.index(max(taken))
-        return (
-            f"rank {rank} took {max(taken)} of {samples} samples, at most {-(-samples // run.world_size)} are its own"
-        )
-    rows = [tuple(row) for _, seen in run.returned for row in seen.tolist()]
-    whole = {tuple(row) for row in training.batch(run.case.options["seed"], samples)[0].tolist()}
-    if len(rows) != samples or set(rows) != whole:
-        return f"the ranks took {len(set(rows) & whole)} of the {samples} samples, in {len(rows)} rows"
-    return None
-
-
-shared_and_right = claims.all_of(mean_is_that_of_the_whole_batch, each_sample_once)
-
+part = harness.training.gradients_of_part
+check = Check("loss_of_part", points=3, world_size=WORLD_SIZE, device=DEVICE, harness=part, built_from=())
+even = check.run(samples=6 * WORLD_SIZE, seed=1)
+uneven = check.run(samples=6 * WORLD_SIZE + 1, seed=2)
 check.that("the mean of the gradients is that of the whole batch", even, mean_is_that_of_the_whole_batch, weight=2)
 check.that("also when N does not divide it", uneven, mean_is_that_of_the_whole_batch, weight=2)
-check.that("and each sample is on one rank, as many on each as can be", [even, uneven], shared_and_right, weight=2)
+check.that("and each sample is on one rank, as many on each as can be", [even, uneven], each_sample_once, weight=2)
+check.on_nccl(even, mean_is_that_of_the_whole_batch)
 ### BEGIN HIDDEN TESTS
-several = [check.run(samples=11, seed=3 + n, ranks=n) for n in (1, 2, 3, 4)]
+several = check.runs(ranks=(1, 2, 3, 4), samples=11, seed=lambda n: 3 + n)
 few = [check.run(samples=samples, seed=9, ranks=4) for samples in (1, 3)]
-check.that("1 to 4 ranks", several, shared_and_right, weight=2)
-check.that("fewer samples than ranks", few, shared_and_right)
+check.that("1 to 4 ranks", several, each_sample_once, weight=2)
+check.that("fewer samples than ranks", few, each_sample_once)
 ### END HIDDEN TESTS
 check.score()
 
@@ -181,69 +141,25 @@ def start_alike(module):
 
 
 # %% nbgrader={"grade_id": "test_start_alike", "grade": true, "points": 3}
-from ringzero.lab import Check, claims, traffic, training
+from ringzero.lab import Check, claims, harness
+from ringzero.lab.claims import training
 
+state = harness.training.state_after_start
+check = Check("start_alike", points=3, world_size=WORLD_SIZE, device=DEVICE, harness=state, built_from=("broadcast",))
+plain = check.run(seed=1)
+frozen = check.run(seed=2, frozen=(1,))
+tied = check.run(seed=3, hidden=(7, 7, 7), tied=(1, 2))
+by_one_broadcast_each = claims.all_of(training.parameters_are_kept, training.one_broadcast_a_tensor)
 
-def state_after_start(seed, **kind):
-    """Trained, frozen and buffers by name; whether parameters are the objects they were, and trained as they were."""
-    model = training.Model(seed + dist.get_rank(), **kind)
-    before = [(name, id(p), p.requires_grad) for name, p in model.named_parameters()]
-    start_alike(model)
-    kept = before == [(name, id(p), p.requires_grad) for name, p in model.named_parameters()]
-    frozen = {name: p for name, p in model.named_parameters() if not p.requires_grad}
-    return model.trained(), frozen, dict(model.named_buffers()), kept
-
-
-check = Check(state_after_start, points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=("broadcast",))
-check.name = "start_alike"
-plain = check.run(seed=1, ranks=WORLD_SIZE)
-frozen = check.run(seed=2, frozen=(1,), ranks=WORLD_SIZE)
-tied = check.run(seed=3, hidden=(7, 7, 7), tied=(1, 2), ranks=WORLD_SIZE)
-
-
-def state_of_rank_0(run):
-    return training.Model(**run.case.options)
-
-
-def trained_are_those_of_rank_0(run):
-    return claims.close_by_name("the parameter", [r[0] for r in run.returned], state_of_rank_0(run).trained(), 0)
-
-
-def frozen_are_those_of_rank_0(run):
-    right = {name: p for name, p in state_of_rank_0(run).named_parameters() if not p.requires_grad}
-    return claims.close_by_name("the frozen", [r[1] for r in run.returned], right, 0)
-
-
-def buffers_are_those_of_rank_0(run):
-    return claims.close_by_name(
-        "the buffer", [r[2] for r in run.returned], dict(state_of_rank_0(run).named_buffers()), 0
-    )
-
-
-def in_place(run):
-    bad = [rank for rank, report in enumerate(run.returned) if not report[3]]
-    return f"on rank {bad[0]} parameters were replaced or changed their requires_grad" if bad else None
-
-
-def sizes(run):
-    model = state_of_rank_0(run)
-    return [("broadcast", t.numel() * t.element_size()) for t in (*model.parameters(), *model.buffers())]
-
-
-whole_state = claims.all_of(trained_are_those_of_rank_0, frozen_are_those_of_rank_0, buffers_are_those_of_rank_0)
-
-check.that("trained parameters are rank 0's", [plain, frozen], trained_are_those_of_rank_0, weight=2)
-check.that("frozen ones too", frozen, frozen_are_those_of_rank_0, weight=2)
-check.that("and buffers", plain, buffers_are_those_of_rank_0, weight=2)
-check.that(
-    "by one broadcast for each tensor, in place",
-    [plain, frozen, tied],
-    claims.all_of(whole_state, in_place, traffic.operations_are(sizes)),
-)
+check.that("trained parameters are rank 0's", [plain, frozen], training.trained_are_those_of_rank_0, weight=2)
+check.that("frozen ones too", frozen, training.frozen_are_those_of_rank_0, weight=2)
+check.that("and buffers", plain, training.buffers_are_those_of_rank_0, weight=2)
+check.that("by one broadcast for each tensor, in place", [plain, frozen, tied], by_one_broadcast_each)
+check.on_nccl(plain, training.trained_are_those_of_rank_0)
 ### BEGIN HIDDEN TESTS
-several = [check.run(seed=10 * n, hidden=(3, 8), frozen=(0, 2), ranks=n) for n in (1, 2, 3, 4)]
-check.that("1 to 4 ranks, another model", several, claims.all_of(whole_state, in_place), weight=2)
-check.that("a tied weight is sent once", tied, claims.all_of(whole_state, traffic.operations_are(sizes)))
+several = check.runs(ranks=(1, 2, 3, 4), seed=lambda n: 10 * n, hidden=(3, 8), frozen=(0, 2))
+check.that("1 to 4 ranks, another model", several, training.parameters_are_kept, weight=2)
+check.that("a tied weight is sent once", tied, training.one_broadcast_a_tensor)
 ### END HIDDEN TESTS
 check.score()
 
@@ -274,40 +190,25 @@ def average_in_hooks(module):
 
 
 # %% nbgrader={"grade_id": "test_average_in_hooks", "grade": true, "points": 3}
-from ringzero.lab import Check, claims, traffic, training
+from ringzero.lab import Check, harness
+from ringzero.lab.claims import training
 
-
-def train_with_hooks(**case):
-    def wrap(model, cap):
-        average_in_hooks(model)
-        return model
-
-    return training.train(wrap, alike=True, **case)
-
-
-check = Check(train_with_hooks, points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=("all_reduce",))
-check.name = "average_in_hooks"
-two_steps = check.run(seed=1, ranks=WORLD_SIZE)
-frozen = check.run(seed=2, frozen=(1,), ranks=WORLD_SIZE)
-tied = check.run(seed=3, hidden=(7, 7, 7), tied=(1, 2), ranks=WORLD_SIZE)
-
-
-def each_parameter_once_a_step(run):
-    trained = training.Model(**run.case.options).trained().values()
-    return 2 * [("all_reduce", p.numel() * p.element_size()) for p in trained]
-
-
-one_for_each = claims.all_of(training.as_one_process, traffic.operations_are(each_parameter_once_a_step))
-alike = claims.all_of(training.as_one_process, training.alike_on_all_ranks)
-
+train = harness.training.train_in_place
+check = Check(
+    "average_in_hooks", points=3, world_size=WORLD_SIZE, device=DEVICE, harness=train, built_from=("all_reduce",)
+)
+two_steps = check.run(seed=1)
+frozen = check.run(seed=2, frozen=(1,))
+tied = check.run(seed=3, hidden=(7, 7, 7), tied=(1, 2))
+every = [two_steps, frozen, tied]
 check.that("gradients are the mean, and two steps those of one process", two_steps, training.as_one_process, weight=2)
 check.that("also with frozen and tied parameters", [frozen, tied], training.as_one_process, weight=2)
-check.that("the ranks stay alike, to the last bit", [two_steps, frozen, tied], alike)
-check.that("one all-reduce for each trained parameter and step, no more", [two_steps, frozen, tied], one_for_each)
+check.that("the ranks stay alike, to the last bit", every, training.alike_on_all_ranks)
+check.that("one all-reduce for each trained parameter and step, no more", every, training.one_all_reduce_a_parameter)
 ### BEGIN HIDDEN TESTS
-several = [check.run(seed=10 * n, hidden=(3, 9), ranks=n) for n in (1, 2, 3, 4)]
-check.that("1 to 4 ranks, another model", several, alike, weight=2)
-check.that("as few messages on any number of ranks", several, one_for_each)
+several = check.runs(ranks=(1, 2, 3, 4), seed=lambda n: 10 * n, hidden=(3, 9))
+check.that("1 to 4 ranks, another model", several, training.alike_on_all_ranks, weight=2)
+check.that("as few messages on any number of ranks", several, training.one_all_reduce_a_parameter)
 ### END HIDDEN TESTS
 check.score()
 
@@ -346,39 +247,24 @@ def assign(sizes, cap):
 
 
 # %% nbgrader={"grade_id": "test_assign", "grade": true, "points": 3}
-from ringzero.lab import Check, training
+import torch
+
+from ringzero.lab import Check
+from ringzero.lab.claims.buckets import assigned_as_torch_does
 
 check = Check("assign", points=3, world_size=WORLD_SIZE, device=DEVICE)
-four = check.run([40, 10, 30, 20], 50)
 over = check.run([10, 100, 30, 20], 60)
-large = check.run([40, 10, 30, 20], 1000)
-small = check.run([40, 10, 30, 20], 1)
-
-
-def as_torch_does(run):
-    got, expected = run.returned[0], training.assignment(*run.case.args)
-    if not isinstance(got, (list, tuple)) or not all(isinstance(bucket, (list, tuple)) for bucket in got):
-        return f"returned {got!r}, not a list of lists"
-    missing = sorted(set(range(len(run.case.args[0]))) - {i for bucket in got for i in bucket})
-    if missing:
-        return f"parameter {missing[0]} is in no bucket: returned {str(got)[:60]}"
-    if len(got) != len(expected):
-        return f"the number of buckets is {len(got)}, expected {len(expected)}: returned {str(got)[:60]}"
-    wrong = next((i for i, (a, b) in enumerate(zip(got, expected, strict=True)) if list(a) != b), None)
-    return None if wrong is None else f"bucket {wrong} is {str(got[wrong])[:60]}, expected {str(expected[wrong])[:60]}"
-
-
-check.that("40, 10, 30 and 20 bytes, cap 50", four, as_torch_does)
-check.that("10, 100, 30 and 20 bytes, cap 60: a bucket may end up larger than the cap", over, as_torch_does)
-check.that("a cap above all of them, and one below each", [large, small], as_torch_does)
+large_and_small = [check.run([40, 10, 30, 20], cap) for cap in (1000, 1)]
+check.that("40, 10, 30 and 20 bytes, cap 50", check.run([40, 10, 30, 20], 50), assigned_as_torch_does)
+check.that("10, 100, 30 and 20 bytes, cap 60: a bucket may end up larger than the cap", over, assigned_as_torch_does)
+check.that("a cap above all of them, and one below each", large_and_small, assigned_as_torch_does)
 ### BEGIN HIDDEN TESTS
 numbers = torch.Generator("cpu").manual_seed(4)
 random = torch.randint(1, 5000, (60,), generator=numbers, device="cpu").tolist()
 others = [check.run(random, cap) for cap in (3_000, 10_000, 40_000)]
-single = check.run([7], 7)
-exact = check.run([8, 8, 8, 8, 8], 16)
-check.that("60 parameters, as torch would", others, as_torch_does, weight=2)
-check.that("a single one; a bucket that is exactly full", [single, exact], as_torch_does)
+single_and_full = [check.run([7], 7), check.run([8, 8, 8, 8, 8], 16)]
+check.that("60 parameters, as torch would", others, assigned_as_torch_does, weight=2)
+check.that("a single one; a bucket that is exactly full", single_and_full, assigned_as_torch_does)
 ### END HIDDEN TESTS
 check.score()
 
@@ -446,112 +332,29 @@ class Bucket:
 
 
 # %% nbgrader={"grade_id": "test_Bucket", "grade": true, "points": 4}
-import time
+from ringzero.lab import Check, claims, harness
+from ringzero.lab.claims import buckets
 
-from ringzero.lab import Check, claims, traffic
-
-SHAPES = {"bias": (5,), "weight": (5, 3), "scalar": (), "column": (4, 1)}
-
-
-def made_up(rank, name, time, device="cpu"):
-    source = torch.Generator("cpu").manual_seed(1000 * rank + 10 * len(name) + time)
-    return torch.randn(SHAPES[name], generator=source, device="cpu").to(device)
-
-
-def fill_and_reduce(names, times=1, without=()):
-    """One bucket used so many times; parameters ``without[rank]`` get no gradient the last time."""
-    rank, device = dist.get_rank(), torch.get_default_device()
-    parameters = {name: torch.nn.Parameter(torch.zeros(SHAPES[name])) for name in names}
-    bucket, none = Bucket(list(parameters.values())), without[rank : rank + 1]
-    counts = [len(bucket.missing)]
-    for turn in range(times):
-        for name, p in reversed(parameters.items()):
-            p.grad = None if turn == times - 1 and name in none else made_up(rank, name, turn, device)
-            bucket.put(p)
-            counts.append(len(bucket.missing))
-        bucket.launch()
-        launched = time.time()
-        bucket.wait()
-    gradients = {name: p.grad.clone() for name, p in parameters.items()}
-    where = bucket.flat.untyped_storage().data_ptr()
-    views = [name for name, p in parameters.items() if p.grad.untyped_storage().data_ptr() == where]
-    return {
-        "gradients": gradients, "views": views, "numel": bucket.flat.numel(), "launched": launched,
-        "counts": [*counts, len(bucket.missing)],
-    }  # fmt: skip
-
-
-check = Check(fill_and_reduce, points=4, world_size=WORLD_SIZE, device=DEVICE, built_from=("all_reduce",))
-check.name = "Bucket"
-once = check.run(names=("weight", "bias"), ranks=WORLD_SIZE)
-shapes = check.run(names=("weight", "bias", "scalar", "column"), ranks=WORLD_SIZE)
-again = check.run(names=("weight", "bias"), times=3, ranks=WORLD_SIZE)
-
-
-def gradients_are_the_mean(run):
-    names, turn, without = (
-        run.case.options["names"],
-        run.case.options.get("times", 1) - 1,
-        run.case.options.get("without", ()),
-    )
-    brings = [[n for n in names if n not in without[rank : rank + 1]] for rank in range(run.world_size)]
-    mean = {
-        n: sum(made_up(r, n, turn) * (n in brings[r]) for r in range(run.world_size)) / run.world_size for n in names
-    }
-    return claims.close_by_name("the gradient of", [report["gradients"] for report in run.returned], mean)
-
-
-def gradients_are_views(run):
-    for rank, report in enumerate(run.returned):
-        copies = [name for name in run.case.options["names"] if name not in report["views"]]
-        if copies:
-            return f"on rank {rank} the gradient of {copies[0]} is not in the memory of flat"
-        total = sum(tensor.numel() for tensor in report["gradients"].values())
-        if report["numel"] != total:
-            return f"on rank {rank} flat has {report['numel']} elements, the gradients {total}"
-    return None
-
-
-def one_message(run):
-    size = 4 * sum(torch.Size(SHAPES[name]).numel() for name in run.case.options["names"])
-    return traffic.operations_are(lambda run: run.case.options.get("times", 1) * [("all_reduce", size)])(run)
-
-
-def launch_does_not_wait(run):
-    for rank, (report, operations) in enumerate(zip(run.returned, run.operations, strict=True)):
-        last = [op for op in operations if op["start"] <= report["launched"]][-1:]
-        if run.world_size > 1 and not last:
-            return f"rank {rank} had started nothing when launch() returned"
-        if last and last[0]["wait"] is not None and last[0]["wait"] <= report["launched"]:
-            return f"rank {rank} waited for its all-reduce inside launch(), or it was no asynchronous one"
-    return None
-
-
-def missing_is_counted(run):
-    n, times = len(run.case.options["names"]), run.case.options.get("times", 1)
-    expected = [n] + times * list(range(n))[::-1] + [n]
-    for rank, report in enumerate(run.returned):
-        if report["counts"] != expected:
-            return f"on rank {rank} there were {report['counts']} missing after each put, expected {expected}"
-    return None
-
-
-asynchronous = claims.all_of(gradients_are_the_mean, launch_does_not_wait)
-in_one_message = claims.all_of(gradients_are_the_mean, one_message)
-without_copies = claims.all_of(gradients_are_the_mean, gradients_are_views)
-
-check.that("after wait() every gradient is the mean", once, gradients_are_the_mean, weight=2)
-check.that("of any shape, and the second and third time", [shapes, again], gradients_are_the_mean, weight=2)
-check.that("one all-reduce, of all bytes", [once, shapes, again], in_one_message, weight=2)
-check.that("launch() does not wait for it", [once, again], asynchronous, weight=2)
-check.that("gradients are views of flat", [once, shapes], without_copies)
-check.that("missing: what has not been put, and all again after wait()", [once, again], missing_is_counted)
+fill = harness.buckets.fill_and_reduce
+check = Check("Bucket", points=4, world_size=WORLD_SIZE, device=DEVICE, harness=fill, built_from=("all_reduce",))
+once = check.run(names=("weight", "bias"))
+shapes = check.run(names=("weight", "bias", "scalar", "column"))
+again = check.run(names=("weight", "bias"), times=3)
+check.that("after wait() every gradient is the mean", once, buckets.gradients_are_the_mean, weight=2)
+check.that("of any shape, and the second and third time", [shapes, again], buckets.gradients_are_the_mean, weight=2)
+check.that("one all-reduce, of all bytes", [once, shapes, again], buckets.one_message, weight=2)
+check.that("launch() does not wait for it", [once, again], buckets.launch_does_not_wait, weight=2)
+check.that("gradients are views of flat", [once, shapes], buckets.gradients_are_views)
+check.that("missing: what has not been put, and all again after wait()", [once, again], buckets.missing_is_counted)
+check.on_nccl(once, buckets.gradients_are_the_mean)
 ### BEGIN HIDDEN TESTS
-several = [check.run(names=("bias", "column", "weight"), times=2, ranks=n) for n in (1, 2, 3, 4)]
-holes = [check.run(names=("bias", "weight"), times=2, without=("weight", "bias"), ranks=n) for n in (1, 2, 3, 4)]
-check.that("1 to 4 ranks", several, gradients_are_the_mean, weight=2)
-check.that("zeros where there is no gradient, also when the bucket was used before", holes, gradients_are_the_mean)
-check.that("one message, not waited for, on any number of ranks", several, claims.all_of(in_one_message, asynchronous))
+several = check.runs(ranks=(1, 2, 3, 4), names=("bias", "column", "weight"), times=2)
+holes = check.runs(ranks=(1, 2, 3, 4), names=("bias", "weight"), times=2, without=("weight", "bias"))
+zeros = "zeros where there is no gradient, also when the bucket was used before"
+asynchronous = claims.all_of(buckets.one_message, buckets.launch_does_not_wait)
+check.that("1 to 4 ranks", several, buckets.gradients_are_the_mean, weight=2)
+check.that(zeros, holes, buckets.gradients_are_the_mean)
+check.that("one message, not waited for, on any number of ranks", several, asynchronous)
 ### END HIDDEN TESTS
 check.score()
 
@@ -616,39 +419,32 @@ class Overlapped(torch.nn.Module):
 
 
 # %% nbgrader={"grade_id": "test_Overlapped", "grade": true, "points": 6}
-from ringzero.lab import Check, claims, training
+from ringzero.lab import Check, harness
+from ringzero.lab.claims import training
 
-
-def train_overlapped(**case):
-    return training.train(Overlapped, **case)
-
-
-check = Check(train_overlapped, points=6, world_size=WORLD_SIZE, device=DEVICE, built_from=("broadcast", "all_reduce"))
-check.name = "Overlapped"
-each_layer = check.run(seed=1, cap=100, steps=3, ranks=WORLD_SIZE)
-larger = check.run(seed=2, cap=600, ranks=WORLD_SIZE)
-all_in_one = check.run(seed=3, cap=100_000, ranks=WORLD_SIZE)
-frozen = check.run(seed=4, cap=300, frozen=(1,), ranks=WORLD_SIZE)
-
-alike = claims.all_of(training.as_one_process, training.alike_on_all_ranks)
-one_a_bucket = claims.all_of(training.as_one_process, training.one_all_reduce_a_bucket)
-overlaps = claims.all_of(training.as_one_process, training.leaves_while_backward_runs)
+train, allowed = harness.training.train, ("broadcast", "all_reduce")
+check = Check("Overlapped", points=6, world_size=WORLD_SIZE, device=DEVICE, harness=train, built_from=allowed)
+each_layer = check.run(seed=1, cap=100, steps=3)
+larger = check.run(seed=2, cap=600)
+one = check.run(seed=3, cap=100_000)
+frozen = check.run(seed=4, cap=300, frozen=(1,))
+alike, one_a_bucket = training.alike_on_all_ranks, training.one_all_reduce_a_bucket
+overlaps = training.leaves_while_backward_runs
 
 check.that("three steps are those of one process", each_layer, training.as_one_process, weight=2)
-check.that("with larger buckets, a single one, and a frozen layer", [larger, all_in_one, frozen], alike, weight=2)
-check.that(
-    "one all-reduce a bucket and step, of all its bytes", [each_layer, larger, all_in_one], one_a_bucket, weight=2
-)
+check.that("with larger buckets, a single one, and a frozen layer", [larger, one, frozen], alike, weight=2)
+check.that("one all-reduce a bucket and step, of all its bytes", [each_layer, larger, one], one_a_bucket, weight=2)
 check.that(
     "a bucket leaves before backward comes to the next layer; all waits come after it",
     [each_layer, larger],
     overlaps,
     weight=3,
 )
+check.on_nccl(each_layer, training.as_one_process)
 ### BEGIN HIDDEN TESTS
-several = [check.run(seed=10 * n, cap=200, steps=3, hidden=(9, 4, 8, 8), ranks=n) for n in (1, 2, 3, 4)]
-zeroed = check.run(seed=5, cap=200, steps=3, to_none=False, ranks=WORLD_SIZE)
-tied = check.run(seed=6, cap=150, hidden=(7, 7, 7), tied=(1, 2), ranks=WORLD_SIZE)
+several = check.runs(ranks=(1, 2, 3, 4), seed=lambda n: 10 * n, cap=200, steps=3, hidden=(9, 4, 8, 8))
+zeroed = check.run(seed=5, cap=200, steps=3, to_none=False)
+tied = check.run(seed=6, cap=150, hidden=(7, 7, 7), tied=(1, 2))
 check.that("1 to 4 ranks, another model", several, alike, weight=2)
 check.that("gradients set to zero and not to None, tied parameters", [zeroed, tied], alike)
 check.that("as many messages, as large, on any number of ranks", [*several, frozen], one_a_bucket)
@@ -704,54 +500,25 @@ class Accumulating(Overlapped):
 
 
 # %% nbgrader={"grade_id": "test_Accumulating", "grade": true, "points": 4}
-from ringzero.lab import Check, claims, training
+from ringzero.lab import Check, claims, harness
+from ringzero.lab.claims import training
 
+train, allowed = harness.training.train_accumulating, ("broadcast", "all_reduce")
+check = Check("Accumulating", points=4, world_size=WORLD_SIZE, device=DEVICE, harness=train, built_from=allowed)
+passes = [check.run(seed=1, cap=300, passes=3), check.run(seed=2, cap=100_000, passes=2)]
+interrupted = check.run(before="an exception inside", seed=3, cap=300)
+inside = check.run(before="one inside another", seed=4, cap=300, passes=3)
+silent, alike = training.silent_inside_no_sync, training.alike_on_all_ranks
 
-def train_accumulating(before=None, **case):
-    def wrap(model, cap):
-        wrapped = Accumulating(model, cap)
-        if before == "an exception inside":
-            try:
-                with wrapped.no_sync():
-                    raise KeyError
-            except KeyError:
-                pass
-        elif before == "one inside another":
-            alone = wrapped.no_sync
-            wrapped.no_sync = lambda: nested(alone)
-        return wrapped
-
-    @contextmanager
-    def nested(alone):
-        with alone():
-            with alone():
-                pass
-            yield
-
-    return training.train(wrap, **case)
-
-
-check = Check(
-    train_accumulating, points=4, world_size=WORLD_SIZE, device=DEVICE, built_from=("broadcast", "all_reduce")
-)
-check.name = "Accumulating"
-three_passes = check.run(seed=1, cap=300, passes=3, ranks=WORLD_SIZE)
-two_passes = check.run(seed=2, cap=100_000, passes=2, ranks=WORLD_SIZE)
-interrupted = check.run(before="an exception inside", seed=3, cap=300, ranks=WORLD_SIZE)
-inside = check.run(before="one inside another", seed=4, cap=300, passes=3, ranks=WORLD_SIZE)
-
-silent = claims.all_of(training.as_one_process, training.silent_inside_no_sync)
-one_a_bucket = claims.all_of(training.as_one_process, training.one_all_reduce_a_bucket)
-alike = claims.all_of(training.as_one_process, training.alike_on_all_ranks)
-
-check.that("the step is that of the sum of all passes", [three_passes, two_passes], training.as_one_process, weight=2)
-check.that("nothing is sent inside no_sync", [three_passes, two_passes], silent, weight=2)
-check.that("and outside one all-reduce a bucket", [three_passes, two_passes], one_a_bucket)
+check.that("the step is that of the sum of all passes", passes, training.as_one_process, weight=2)
+check.that("nothing is sent inside no_sync", passes, silent, weight=2)
+check.that("and outside one all-reduce a bucket", passes, training.one_all_reduce_a_bucket)
 check.that("after an exception inside, the ranks average again", interrupted, alike)
 check.that("one no_sync inside another", inside, silent)
+check.on_nccl(passes[0], training.as_one_process)
 ### BEGIN HIDDEN TESTS
-several = [check.run(seed=10 * n, cap=200, passes=1 + n, steps=3, hidden=(9, 4), ranks=n) for n in (1, 2, 3, 4)]
-zeroed = check.run(seed=5, cap=200, steps=3, passes=2, to_none=False, ranks=WORLD_SIZE)
+several = check.runs(ranks=(1, 2, 3, 4), seed=lambda n: 10 * n, cap=200, passes=lambda n: 1 + n, steps=3, hidden=(9, 4))
+zeroed = check.run(seed=5, cap=200, steps=3, passes=2, to_none=False)
 check.that("1 to 4 ranks, 2 to 5 passes, another model", several, alike, weight=2)
 check.that("gradients set to zero and not to None", zeroed, alike)
 check.that("silent on any number of ranks", [*several, zeroed], silent)
@@ -807,40 +574,29 @@ class DDP(Accumulating):
 
 
 # %% nbgrader={"grade_id": "test_DDP", "grade": true, "points": 5}
-from ringzero.lab import Check, claims, training
+from ringzero.lab import Check, claims, harness
+from ringzero.lab.claims import training
 
-
-def train_ddp(**case):
-    return training.train(DDP, **case)
-
-
-check = Check(train_ddp, points=5, world_size=WORLD_SIZE, device=DEVICE, built_from=("broadcast", "all_reduce"))
-check.name = "DDP"
-all_used = check.run(seed=1, cap=300, ranks=WORLD_SIZE)
-seven = {"hidden": (7, 7, 7, 7), "ranks": WORLD_SIZE}
-never = check.run(seed=2, cap=200, skipped=(2,), steps=3, **seven)
-some = check.run(seed=3, cap=200, skipped_on_odd=(2,), steps=3, **seven)
-tied = check.run(seed=4, cap=200, tied=(1, 2), **seven)
-
-alike = claims.all_of(training.as_one_process, training.alike_on_all_ranks)
-one_a_bucket = claims.all_of(training.as_one_process, training.one_all_reduce_a_bucket)
+train, allowed = harness.training.train, ("broadcast", "all_reduce")
+check = Check("DDP", points=5, world_size=WORLD_SIZE, device=DEVICE, harness=train, built_from=allowed)
+seven = {"hidden": (7, 7, 7, 7), "cap": 200}
+all_used = check.run(seed=1, cap=300)
+never = check.run(seed=2, skipped=(2,), steps=3, **seven)
+some = check.run(seed=3, skipped_on_odd=(2,), steps=3, **seven)
+tied = check.run(seed=4, tied=(1, 2), **seven)
+alike, one_a_bucket = training.alike_on_all_ranks, training.one_all_reduce_a_bucket
 overlaps = claims.all_of(alike, training.leaves_while_backward_runs)
+as_before = "as before where all are used: overlapped, one all-reduce a bucket"
 
-check.that(
-    "as before where all are used: overlapped, one all-reduce a bucket", all_used, claims.all_of(overlaps, one_a_bucket)
-)
+check.that(as_before, all_used, claims.all_of(overlaps, one_a_bucket))
 check.that("a layer that no rank uses", never, alike, weight=2)
 check.that("a layer that odd ranks do not use", some, alike, weight=2)
 check.that("a weight that two layers share", tied, claims.all_of(alike, one_a_bucket))
+check.on_nccl(all_used, alike)
 ### BEGIN HIDDEN TESTS
-several = [
-    check.run(seed=10 * n, cap=1, skipped=(1,), skipped_on_odd=(3,), hidden=(7, 7, 7, 7, 7), steps=3, ranks=n)
-    for n in (1, 2, 3, 4)
-]
-added_up = [
-    check.run(seed=5 + i, cap=200, passes=2, last_skips=(2,), steps=2, to_none=to_none, **seven)
-    for i, to_none in enumerate((True, False))
-]
+holes = {"cap": 1, "skipped": (1,), "skipped_on_odd": (3,), "hidden": (7, 7, 7, 7, 7), "steps": 3}
+several = check.runs(ranks=(1, 2, 3, 4), seed=lambda n: 10 * n, **holes)
+added_up = [check.run(seed=5 + i, passes=2, last_skips=(2,), to_none=not i, **seven) for i in (0, 1)]
 check.that("1 to 4 ranks, several layers, each parameter a bucket", several, alike, weight=2)
 check.that("added up inside no_sync, not used in the last pass", added_up, alike)
 check.that("no other messages", [never, some, *several], one_a_bucket)

@@ -36,7 +36,7 @@ import torch
 from torch import nn
 
 from ringzero.figures import memory_timeline
-from ringzero.memory import KINDS, History, MemoryTimeline
+from ringzero.record.memory import KINDS, History, MemoryTimeline
 
 # %% [markdown]
 # ## A model to measure
@@ -153,80 +153,28 @@ def adam_step(parameter, gradient, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)
 # %% nbgrader={"grade_id": "test_adam_step", "grade": true, "points": 3}
 import torch
 
-from ringzero.lab import Check, claims
+from ringzero.lab import Check, harness
+from ringzero.lab.claims.optimizers import adam_as_torch_does_it, keeps_two_numbers_each, leaves_the_gradient_alone
 
-
-def gradients_of(seed, shape, steps, dtype):
-    """Small ones, so that eps matters, and fewer and fewer, so that the moments do."""
-    source = torch.Generator("cpu").manual_seed(seed)
-    every = torch.randn(steps, *shape, generator=source, dtype=torch.float64, device="cpu")
-    return [(0.01 * g / (t + 1)).to(dtype) for t, g in enumerate(every)]
-
-
-def several_adam_steps(seed, shape, steps, dtype, options):
-    """Two parameters in turn, each with a state of its own: where the first ends, what is kept of it, and in bytes."""
-    here = torch.get_default_device()
-    both = [torch.zeros(shape, dtype=dtype, device=here, requires_grad=True) for _ in range(2)]
-    states, one = [{}, {}], both[0]
-    untouched = True
-    for g in gradients_of(seed, shape, steps, dtype):
-        for parameter, state in zip(both, states, strict=True):
-            given = g.to(here)
-            adam_step(parameter, given, state, **options)
-            untouched = untouched and torch.equal(given, g.to(here))
-    tensors = {value.untyped_storage().data_ptr(): value for value in states[0].values() if torch.is_tensor(value)}
-    kept = sum(value.untyped_storage().nbytes() for value in tensors.values())
-    return {"parameter": one.detach(), "second": both[1].detach(), "kept": kept, "untouched": untouched}
-
-
-check = Check(several_adam_steps, points=3, world_size=WORLD_SIZE, device=DEVICE)
-check.name = "adam_step"  # what the table is about
-
-
-def as_torch_does_it(run, optimizer=torch.optim.Adam, start=None):
-    seed, shape, steps, dtype, options = run.case.args
-    parameter = torch.zeros(shape, dtype=dtype, device="cpu")
-    optimizer = optimizer([parameter], **options)
-    for parameter.grad in gradients_of(seed, shape, steps, dtype):
-        optimizer.step()
-    tolerance = 1e-5 if dtype == torch.float32 else 1e-12
-    for name in ("parameter", "second"):
-        why = claims.close(f"the parameter after {steps} steps", [run.returned[0][name]], [parameter], tolerance)
-        if why is not None:
-            return why
-    return None
-
-
-def two_numbers_each(run):
-    _, shape, _, dtype, _ = run.case.args
-    expected = 2 * dtype.itemsize * torch.Size(shape).numel()
-    kept = run.returned[0]["kept"]
-    if expected <= kept <= expected + 16:  # a step count, if it is a tensor
-        return None
-    return f"the state holds {kept} bytes of tensors, {kept / expected * 2:.3g} numbers a parameter, expected 2"
-
-
-def gradient_is_untouched(run):
-    return None if run.returned[0]["untouched"] else "the gradient was changed"
-
-
+steps = harness.optimizers.several_adam_steps
+check = Check("adam_step", points=3, world_size=WORLD_SIZE, device=DEVICE, harness=steps, ranks=1)
 usual = {"lr": 0.1, "betas": (0.9, 0.999), "eps": 1e-8}
 first = check.run(1, (3, 4), 1, torch.float32, usual)
 tenth = check.run(2, (3, 4), 10, torch.float32, usual)
 coarse = check.run(3, (50,), 5, torch.float32, usual | {"eps": 1e-3})
-check.that("the first step is torch's", first, as_torch_does_it)
-check.that("so are ten", tenth, as_torch_does_it)
-check.that("and five with a large ε", coarse, as_torch_does_it)
-check.that("the state is two numbers a parameter", tenth, two_numbers_each)
+check.that("the first step is torch's", first, adam_as_torch_does_it)
+check.that("so are ten", tenth, adam_as_torch_does_it)
+check.that("and five with a large ε", coarse, adam_as_torch_does_it)
+check.that("the state is two numbers a parameter", tenth, keeps_two_numbers_each)
 ### BEGIN HIDDEN TESTS
 others = [
     check.run(4, (7,), 4, torch.float64, {"lr": 0.3, "betas": (0.5, 0.9), "eps": 1e-2}),
     check.run(5, (2, 3, 5), 3, torch.float64, {"lr": 0.01, "betas": (0.0, 0.7), "eps": 1e-6}),
     check.run(6, (1,), 20, torch.float32, usual | {"betas": (0.8, 0.99)}),
 ]
-check.that("other shapes, betas, ε and float64", others, as_torch_does_it, weight=2)
-check.that("in their states too", others, two_numbers_each)
-check.that("the gradient is left alone", [coarse, *others], gradient_is_untouched)
+check.that("other shapes, betas, ε and float64", others, adam_as_torch_does_it, weight=2)
+check.that("in their states too", others, keeps_two_numbers_each)
+check.that("the gradient is left alone", [coarse, *others], leaves_the_gradient_alone)
 ### END HIDDEN TESTS
 check.score()
 
@@ -281,59 +229,22 @@ def adamw_step(parameter, gradient, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8
 
 
 # %% nbgrader={"grade_id": "test_adamw_step", "grade": true, "points": 2}
-import torch
+from ringzero.lab import Check, harness
+from ringzero.lab.claims.optimizers import adamw_as_torch_does_it, keeps_no_more_than_adam
 
-from ringzero.lab import Check, claims
-
-
-def start_and_gradients(seed, shape, steps):
-    source = torch.Generator("cpu").manual_seed(seed)
-    start, *gradients = torch.randn(steps + 1, *shape, generator=source, dtype=torch.float64, device="cpu")
-    return start, gradients
-
-
-def several_adamw_steps(seed, shape, steps, options):
-    here = torch.get_default_device()
-    parameter, gradients = start_and_gradients(seed, shape, steps)
-    parameter, state = parameter.to(here).requires_grad_(), {}
-    for gradient in gradients:
-        adamw_step(parameter, gradient.to(here), state, **options)
-    tensors = {value.untyped_storage().data_ptr(): value for value in state.values() if torch.is_tensor(value)}
-    return {"parameter": parameter.detach(), "kept": sum(t.untyped_storage().nbytes() for t in tensors.values())}
-
-
-check = Check(several_adamw_steps, points=2, world_size=WORLD_SIZE, device=DEVICE)
-check.name = "adamw_step"
-
-
-def as_torch_does_it(run):
-    seed, shape, steps, options = run.case.args
-    parameter, gradients = start_and_gradients(seed, shape, steps)
-    optimizer = torch.optim.AdamW([parameter], **options)
-    for parameter.grad in gradients:
-        optimizer.step()
-    return claims.close(f"the parameter after {steps} steps", [run.returned[0]["parameter"]], [parameter], 1e-10)
-
-
-def no_more_than_adams_state(run):
-    numbers = torch.Size(run.case.args[1]).numel()
-    kept = run.returned[0]["kept"]
-    if kept <= 16 * numbers + 16:
-        return None
-    return f"the state holds {kept / (8 * numbers):.3g} numbers a parameter, expected 2"
-
-
+steps = harness.optimizers.several_adamw_steps
+check = Check("adamw_step", points=2, world_size=WORLD_SIZE, device=DEVICE, harness=steps, ranks=1)
 strong = check.run(1, (5, 2), 3, {"lr": 0.1, "weight_decay": 0.5})
 none = check.run(2, (5, 2), 3, {"lr": 0.1, "weight_decay": 0.0})
-check.that("strong decay, three steps", strong, as_torch_does_it)
-check.that("without decay it is Adam", none, as_torch_does_it)
+check.that("strong decay, three steps", strong, adamw_as_torch_does_it)
+check.that("without decay it is Adam", none, adamw_as_torch_does_it)
 ### BEGIN HIDDEN TESTS
 others = [
     check.run(3, (11,), 6, {"lr": 0.01, "weight_decay": 0.1, "betas": (0.5, 0.95), "eps": 1e-3}),
     check.run(4, (2, 2, 2), 1, {"lr": 0.5, "weight_decay": 0.9}),
 ]
-check.that("other rates, betas and ε", others, as_torch_does_it, weight=2)
-check.that("decay keeps nothing", [strong, *others], no_more_than_adams_state)
+check.that("other rates, betas and ε", others, adamw_as_torch_does_it, weight=2)
+check.that("decay keeps nothing", [strong, *others], keeps_no_more_than_adam)
 ### END HIDDEN TESTS
 check.score()
 
@@ -363,25 +274,12 @@ def gpt_parameters(layers, hidden, vocab, positions, tied=True):
 
 # %% nbgrader={"grade_id": "test_gpt_parameters", "grade": true, "points": 2}
 from ringzero.costs import transformer
-from ringzero.lab import Check
+from ringzero.lab import Check, claims
 
 check = Check("gpt_parameters", points=2, world_size=WORLD_SIZE, device=DEVICE)
-
-
-def exactly(run):
-    layers, hidden, vocab, positions = run.case.args
-    tied = run.case.options.get("tied", True)
-    expected = transformer.gpt_params(layers, hidden, vocab, positions, tied_embeddings=tied)
-    counted = run.returned[0]
-    if not isinstance(counted, (int, float)) or isinstance(counted, bool):
-        return f"returned {counted!r}, not a number"
-    return None if counted == expected else f"counted {counted:,}, expected {expected:,}: {counted - expected:+,}"
-
-
-gpt_2 = check.run(12, 768, 50257, 1024)
-small = check.run(4, 64, 101, 48)
-check.that("GPT-2: 124,439,808", gpt_2, exactly)
-check.that("the model measured above", small, exactly)
+exactly = claims.counts(lambda *shape, tied=True: transformer.gpt_params(*shape, tied_embeddings=tied))
+check.that("GPT-2: 124,439,808", check.run(12, 768, 50257, 1024), exactly)
+check.that("the model measured above", check.run(4, 64, 101, 48), exactly)
 ### BEGIN HIDDEN TESTS
 others = [check.run(*shape) for shape in ((1, 2, 3, 5), (48, 1600, 50257, 1024), (96, 12288, 50257, 2048))]
 apart = [check.run(2, 8, 100, 10, tied=False), check.run(96, 12288, 50257, 2048, tied=False)]
@@ -436,24 +334,22 @@ from ringzero.costs import memory as formulas
 from ringzero.lab import Check, claims
 
 check = Check("model_states", points=3, world_size=WORLD_SIZE, device=DEVICE)
-PARTS = ("parameters", "gradients", "optimizer")
 
 
-def to_the_byte(run):
-    params, optimizer, precision, stage, n = run.case.args
+def states(params, optimizer, precision, stage, n):
     each = formulas.bytes_per_param(optimizer, precision != "fp32", precision == "mixed, fp32 gradients")
-    return claims.numbers(PARTS, run.returned[0], formulas.model_state_parts(params, stage, n, each))
+    return formulas.model_state_parts(params, stage, n, each)
 
 
-sixteen = check.run(1000, "adam", "mixed", 0, 1)
-full = [check.run(1000, optimizer, "fp32", 0, 1) for optimizer in ("sgd", "momentum", "adam")]
+to_the_byte = claims.gives(("parameters", "gradients", "optimizer"), states)
+optimizers, precisions = ("sgd", "momentum", "adam"), ("fp32", "mixed", "mixed, fp32 gradients")
+full = [check.run(1000, optimizer, "fp32", 0, 1) for optimizer in optimizers]
 sharded = check.run(7_500_000_000, "adam", "mixed", 2, 64)
-check.that("Adam in mixed precision: 2 + 2 + 12", sixteen, to_the_byte)
+check.that("Adam in mixed precision: 2 + 2 + 12", check.run(1000, "adam", "mixed", 0, 1), to_the_byte)
 check.that("three optimizers in fp32", full, to_the_byte)
 check.that("7.5 billion parameters on 64 ranks at stage 2: 16.6 GB", sharded, to_the_byte)
 ### BEGIN HIDDEN TESTS
-precisions = ("fp32", "mixed", "mixed, fp32 gradients")
-every = [check.run(1000, o, p, 0, 1) for o in ("sgd", "momentum", "adam") for p in precisions]
+every = [check.run(1000, o, p, 0, 1) for o in optimizers for p in precisions]
 stages = [check.run(1000, "adam", p, stage, 10) for p in precisions for stage in range(4)]
 check.that("every optimizer in every precision", every, to_the_byte)
 check.that("every stage", stages, to_the_byte, weight=2)
@@ -514,31 +410,24 @@ def activation_bytes(batch, sequence, hidden, heads, element=2, mask=1):
 
 
 # %% nbgrader={"grade_id": "test_activation_bytes", "grade": true, "points": 3}
-import torch
-
 from ringzero.costs import memory as formulas
 from ringzero.lab import Check, claims
-from ringzero.memory import MemoryTimeline
 
 check = Check("activation_bytes", points=3, world_size=WORLD_SIZE, device=DEVICE)
 
 
-def as_the_paper_has_it(run):
-    batch, sequence, hidden, heads = run.case.args
-    bytes_of = {"bytes_per_element": run.case.options.get("element", 2), "mask_bytes": run.case.options.get("mask", 1)}
-    expected = formulas.activation_bytes(batch * sequence, sequence, hidden, heads, **bytes_of)
-    return claims.number("the bytes of a layer", run.returned[0], expected)
+def of_a_layer(batch, sequence, hidden, heads, element=2, mask=1):
+    shape = batch * sequence, sequence, hidden, heads
+    return formulas.activation_bytes(*shape, bytes_per_element=element, mask_bytes=mask)
 
 
-gpt_3 = check.run(1, 2048, 12288, 96)
-cpu = check.run(2, 48, 64, 4, element=4, mask=4)
-check.that("a layer of GPT-3, one sequence: 2.87 GB", gpt_3, as_the_paper_has_it)
-check.that("a small layer on a CPU in fp32", cpu, as_the_paper_has_it)
+as_the_paper_has_it = claims.gives("the bytes of a layer", of_a_layer)
+check.that("a layer of GPT-3, one sequence: 2.87 GB", check.run(1, 2048, 12288, 96), as_the_paper_has_it)
+check.that("a small layer on a CPU in fp32", check.run(2, 48, 64, 4, element=4, mask=4), as_the_paper_has_it)
 ### BEGIN HIDDEN TESTS
 shapes = ((1, 1, 1, 1), (3, 5, 8, 2), (4, 2048, 6144, 64), (1, 8192, 1024, 16))
-others = [check.run(*shape) for shape in shapes]
 sizes = [check.run(3, 5, 8, 2, element=e, mask=m) for e, m in ((4, 1), (2, 2), (4, 4), (8, 1))]
-check.that("other shapes", others, as_the_paper_has_it, weight=2)
+check.that("other shapes", [check.run(*shape) for shape in shapes], as_the_paper_has_it, weight=2)
 check.that("other bytes an element and a mask", sizes, as_the_paper_has_it, weight=2)
 ### END HIDDEN TESTS
 check.score()
@@ -602,23 +491,20 @@ from ringzero.lab import Check, claims
 check = Check("kept_bytes", points=3, world_size=WORLD_SIZE, device=DEVICE)
 
 
-def as_the_paper_has_it(run):
-    layers, batch, sequence, hidden, heads, recomputation = run.case.args
-    expected = formulas.activation_bytes(
-        batch * sequence, sequence, hidden, heads, layers, recomputation=recomputation,
-        bytes_per_element=run.case.options.get("element", 2), mask_bytes=run.case.options.get("mask", 1),
-    )  # fmt: skip
-    return claims.number("the bytes kept", run.returned[0], expected)
+def of_all_layers(layers, batch, sequence, hidden, heads, recomputation, element=2, mask=1):
+    shape = batch * sequence, sequence, hidden, heads, layers
+    bytes_of = {"bytes_per_element": element, "mask_bytes": mask}
+    return formulas.activation_bytes(*shape, recomputation=recomputation, **bytes_of)
 
 
+as_the_paper_has_it = claims.gives("the bytes kept", of_all_layers)
 gpt_3 = {kind: check.run(96, 1, 2048, 12288, 96, kind) for kind in ("none", "selective", "full")}
 check.that("GPT-3, one sequence, nothing recomputed: 275 GB", gpt_3["none"], as_the_paper_has_it)
 check.that("selective: 82 GB", gpt_3["selective"], as_the_paper_has_it)
 check.that("full: 4.8 GB", gpt_3["full"], as_the_paper_has_it)
 ### BEGIN HIDDEN TESTS
-kinds = ("none", "selective", "full")
-others = [check.run(3, 2, 48, 64, 4, kind, element=e, mask=m) for kind in kinds for e, m in ((4, 4), (4, 1), (2, 2))]
-long = [check.run(2, 1, 16384, 1024, 16, kind) for kind in kinds]
+others = [check.run(3, 2, 48, 64, 4, kind, element=e, mask=m) for kind in gpt_3 for e, m in ((4, 4), (4, 1), (2, 2))]
+long = [check.run(2, 1, 16384, 1024, 16, kind) for kind in gpt_3]
 check.that("other layers, elements and masks", others, as_the_paper_has_it, weight=2)
 check.that("long sequences", long, as_the_paper_has_it)
 ### END HIDDEN TESTS
@@ -674,121 +560,30 @@ class Recomputed(torch.autograd.Function):
 
 
 # %% nbgrader={"grade_id": "test_checkpointed", "grade": true, "points": 5}
-import torch
+from functools import partial
 
-from ringzero.costs import memory as formulas
-from ringzero.lab import Check, claims
-from ringzero.memory import MemoryTimeline
+from ringzero.lab import Check, harness
+from ringzero.lab.claims import recomputation
 
-
-def measured(layers, batch, sequence, hidden, heads, dropout, recomputation):
-    """A chain of blocks: what comes out, the gradients, the bytes held, and in which mode each function ran."""
-    torch.set_num_threads(1)
-    torch.manual_seed(layers)
-    runs = []
-
-    def counting(function, *inputs):
-        def counted(*again):
-            runs.append(torch.is_grad_enabled())
-            return function(*again)
-
-        return checkpointed(counted, *inputs)
-
-    options = {"dropout": dropout, "recomputation": recomputation, "checkpoint": counting}
-    blocks = torch.nn.Sequential(*[Block(hidden, heads, **options) for _ in range(layers)])
-    x = torch.randn(batch, sequence, hidden, requires_grad=True)
-    with MemoryTimeline(blocks) as memory:
-        y = blocks(x)
-        memory.mark("forward")
-        y.sin().sum().backward()
-    forward = memory.at("forward")
-    gradients = [torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in blocks.parameters()]
-    return {
-        "output": y.detach(),
-        "input's gradient": x.grad,
-        "parameters' gradients": torch.cat(gradients),
-        "random numbers that follow": torch.rand(4),
-        "held": forward.total - forward["parameters"] - y.nbytes,
-        "peak": memory.peak().total,
-        "runs": runs,
-        "mask": 1 if x.is_cuda else 4,
-    }
-
-
-def with_and_without(*shape, recomputation):
-    def refuse(*_):
-        raise RuntimeError("torch's own checkpoint is not to be used here; write it with torch.autograd.Function")
-
-    torch.utils.checkpoint.CheckpointFunction.apply = refuse
-    return {"plain": measured(*shape, "none"), "yours": measured(*shape, recomputation)}
-
-
-check = Check(with_and_without, points=5, world_size=WORLD_SIZE, device=DEVICE)
-check.name = "checkpointed"
-
-
-def the_same(*what):
-    def claim(run):
-        found = run.returned[0]
-        wrong = (claims.close(name, [found["yours"][name]], [found["plain"][name]], 1e-5) for name in what)
-        return next((why for why in wrong if why is not None), None)
-
-    return claim
-
-
-def twice_each(run):
-    runs = run.returned[0]["yours"]["runs"]
-    layers = run.case.args[0]
-    first, second = runs[:layers], runs[layers:]
-    if len(runs) != 2 * layers:
-        return f"the function ran {len(runs)} times for {layers} calls, expected twice each"
-    if True in first:
-        return "the first run recorded a graph: everything inside was kept"
-    return "the second run recorded no graph" if False in second else None
-
-
-def holds_what_is_predicted(run):
-    """All that is held after the forward pass counts, however it is held: not only what autograd has saved."""
-    layers, batch, sequence, hidden, heads, _ = run.case.args
-    found, recomputation = run.returned[0]["yours"], run.case.options["recomputation"]
-    shape = {"tokens": batch * sequence, "sequence": sequence, "hidden": hidden, "heads": heads}
-    predicted = formulas.activation_bytes(
-        **shape, layers=layers, bytes_per_element=4, mask_bytes=found["mask"], recomputation=recomputation
-    )
-    if found["held"] <= 1.02 * predicted + 6_000 * layers:  # a generator's state has 5,056 bytes
-        return None
-    plain = run.returned[0]["plain"]["held"]
-    return f"{found['held']:,} bytes are held after the forward pass, expected {predicted:,.0f}; without it {plain:,}"
-
-
-def recomputed_and_the_same(*what):
-    return claims.all_of(twice_each, the_same(*what))  # the same values without a second run prove nothing
-
-
+# On a rank: a chain of blocks with dropout measured twice, without recomputation and with what you wrote.
+compare = partial(harness.recomputation.with_and_without, Block)
+check = Check("checkpointed", points=5, world_size=WORLD_SIZE, device=DEVICE, harness=compare, ranks=1)
 one = check.run(1, 2, 48, 64, 4, 0.0, recomputation="full")
 chain = check.run(3, 2, 48, 64, 4, 0.0, recomputation="full")
 dropped = check.run(2, 2, 48, 64, 4, 0.2, recomputation="full")
-every_gradient = recomputed_and_the_same("output", "input's gradient", "parameters' gradients")
-check.that("the function runs twice, and the output is the same", [one, chain], recomputed_and_the_same("output"))
-check.that("the same gradients", [one, chain], every_gradient)
-check.that("nothing is kept but the inputs", [one, chain], holds_what_is_predicted)
-check.that("the same gradients with dropout", dropped, every_gradient)
+same_output, same_gradients = recomputation.gives_the_same_output, recomputation.gives_the_same_gradients
+check.that("the function runs twice, and the output is the same", [one, chain], same_output)
+check.that("the same gradients", [one, chain], same_gradients)
+check.that("nothing is kept but the inputs", [one, chain], recomputation.holds_what_is_predicted)
+check.that("the same gradients with dropout", dropped, same_gradients)
 ### BEGIN HIDDEN TESTS
 several = [check.run(2, 3, 40, 32, 4, dropout, recomputation="selective") for dropout in (0.0, 0.3)]
 large = check.run(4, 1, 64, 48, 6, 0.1, recomputation="full")
-
-
-def the_peak_falls(run):
-    found = run.returned[0]
-    plain, yours = found["plain"]["peak"], found["yours"]["peak"]
-    return None if yours < 0.8 * plain else f"the peak is {yours:,} bytes, and {plain:,} without recomputation"
-
-
-check.that("functions of three inputs", several, every_gradient, weight=2)
-check.that("as little held there too", several, holds_what_is_predicted)
-check.that("four blocks with dropout", large, every_gradient)
-check.that("the peak of the step falls", large, the_peak_falls)
-undisturbed = recomputed_and_the_same("random numbers that follow")
+undisturbed = recomputation.leaves_the_generator_as_it_was
+check.that("functions of three inputs", several, same_gradients, weight=2)
+check.that("as little held there too", several, recomputation.holds_what_is_predicted)
+check.that("four blocks with dropout", large, same_gradients)
+check.that("the peak of the step falls", large, recomputation.the_peak_falls)
 check.that("the generator goes on as if nothing ran twice", [dropped, large], undisturbed)
 ### END HIDDEN TESTS
 check.score()
@@ -849,7 +644,7 @@ def largest_batch(memory, layers, hidden, heads, vocab, sequence, stage=0, n=1, 
 # %% nbgrader={"grade_id": "test_largest_batch", "grade": true, "points": 3}
 from ringzero.costs import memory as formulas
 from ringzero.costs import transformer
-from ringzero.lab import Check
+from ringzero.lab import Check, claims
 
 check = Check("largest_batch", points=3, world_size=WORLD_SIZE, device=DEVICE)
 
@@ -861,31 +656,17 @@ def needs(batch, layers, hidden, heads, vocab, sequence, stage, n, recomputation
     return formulas.model_state_bytes(params, stage, n) + kept + end
 
 
-def the_largest_that_fits(run):
-    memory, *plan = run.case.args
-    batch = run.returned[0]
-    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 0:
-        return f"returned {batch!r}, not a whole number from 0"
-    if batch and needs(batch, *plan) > memory:
-        return f"a batch of {batch} needs {needs(batch, *plan):.6g} bytes"
-    if needs(batch + 1, *plan) <= memory:
-        return f"a batch of {batch + 1} needs {needs(batch + 1, *plan):.6g} bytes and would fit"
-    return None
-
-
+the_largest_that_fits = claims.formulas.the_largest_that_fits(needs)
 XL = (48, 1600, 25, 50257, 1024)
-alone = check.run(80_000_000_000, *XL, 0, 1, "none")
-recomputed = check.run(80_000_000_000, *XL, 0, 1, "full")
 sharded = check.run(80_000_000_000, *XL, 3, 64, "selective")
-small = check.run(16_000_000_000, *XL, 0, 1, "none")
-check.that("GPT-2 XL in 80 GB", alone, the_largest_that_fits)
-check.that("with full recomputation", recomputed, the_largest_that_fits)
+check.that("GPT-2 XL in 80 GB", check.run(80_000_000_000, *XL, 0, 1, "none"), the_largest_that_fits)
+check.that("with full recomputation", check.run(80_000_000_000, *XL, 0, 1, "full"), the_largest_that_fits)
 check.that("at stage 3 on 64 ranks, selective", sharded, the_largest_that_fits)
-check.that("in 16 GB the states alone do not fit", small, the_largest_that_fits)
+check.that("in 16 GB the states alone do not fit", check.run(16_000_000_000, *XL, 0, 1, "none"), the_largest_that_fits)
 ### BEGIN HIDDEN TESTS
 TOY = (2, 16, 2, 50, 8)  # 8 numbers: each plan's batch is right to the sequence, and to the byte
-exact = [check.run(int(needs(5, *TOY, stage, 2, kind)) + more, *TOY, stage, 2, kind)
-         for stage in range(4) for kind in ("none", "selective", "full") for more in (-1, 0, 1)]  # fmt: skip
+plans = [(*TOY, stage, 2, kind) for stage in range(4) for kind in ("none", "selective", "full")]
+exact = [check.run(int(needs(5, *plan)) + more, *plan) for plan in plans for more in (-1, 0, 1)]
 gpt_3 = [check.run(141_000_000_000, 96, 12288, 96, 50257, 2048, stage, 1024, "full") for stage in range(4)]
 check.that("to the byte, at every stage, with every recomputation", exact, the_largest_that_fits, weight=3)
 check.that("GPT-3 on 1,024 GPUs of 141 GB", gpt_3, the_largest_that_fits)

@@ -119,17 +119,16 @@ from ringzero.lab import Check, claims
 check = Check("plan", points=2, world_size=WORLD_SIZE, device=DEVICE)
 
 
-def as_the_paper_says(run):
-    stage, params, n = run.case.args
-    held = memory.model_state_parts(params, stage, n, each=(4, 4, 8))
+def four_numbers(stage, params, n):
     sent = 4 * memory.communication_elements(params, stage, n)
-    names = [f"what is {of}" for of in ("held of parameters", "held of gradients", "held of states", "sent")]
-    return claims.numbers(names, run.returned[0], (*held, sent), 1e-6)
+    return *memory.model_state_parts(params, stage, n, each=(4, 4, 8)), sent
 
 
-small = [check.run(stage, 1_000_000, 4) for stage in range(4)]
+names = [f"what is {of}" for of in ("held of parameters", "held of gradients", "held of states", "sent")]
+as_the_paper_says = claims.gives(tuple(names), four_numbers, tolerance=1e-6)
 for stage, what in enumerate(("plain data parallelism", "states sharded", "gradients too", "parameters too")):
-    check.that(f"stage {stage}, {what}: a million parameters on 4 ranks", small[stage], as_the_paper_says)
+    small = check.run(stage, 1_000_000, 4)
+    check.that(f"stage {stage}, {what}: a million parameters on 4 ranks", small, as_the_paper_says)
 ### BEGIN HIDDEN TESTS
 large = [check.run(stage, 7_500_000_000, n) for stage in range(4) for n in (1, 2, 3, 64)]
 check.that("7.5 billion parameters, 1 to 64 ranks", large, as_the_paper_says, weight=2)
@@ -173,83 +172,20 @@ class Flat:
 
 
 # %% nbgrader={"grade_id": "test_Flat", "grade": true, "points": 3}
-from math import prod
+from ringzero.lab import Check, claims, harness
+from ringzero.lab.claims.flat import consists_of_views, lies_end_to_end, owns_its_chunk
 
-from ringzero.lab import Check, claims, sharded
-
-SHAPES = {"weight": (7, 5), "bias": (7,), "scalar": (), "column": (4, 1), "cube": (2, 3, 5)}
-
-
-def made_up(names, seed):
-    return {name: sharded.numbers(SHAPES[name], seed + i) for i, name in enumerate(names)}
-
-
-def lay_out(names, seed):
-    """What there is to see of a ``Flat``, and then of one into whose vector 0, 1, 2, … was written."""
-    parameters = {
-        name: torch.nn.Parameter(value.to(torch.get_default_device())) for name, value in made_up(names, seed).items()
-    }
-    flat = Flat(iter(parameters.values()))
-    first = {name: p.detach().clone() for name, p in parameters.items()}
-    report = {"first": first, "whole": flat.whole.clone(), "owned": [flat.owned.start, flat.owned.stop]}
-    report["same"] = [id(p) for p in flat.parameters] == [id(p) for p in parameters.values()]
-    storages = {
-        t.untyped_storage().data_ptr(): t.untyped_storage() for t in (*parameters.values(), flat.whole, flat.shard)
-    }
-    report["bytes"] = sum(storage.nbytes() for storage in storages.values())
-    flat.whole.copy_(torch.arange(flat.whole.numel()))
-    return report | {"then": {name: p.detach().clone() for name, p in parameters.items()}, "shard": flat.shard.clone()}
-
-
-check = Check(lay_out, points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=())
-check.name = "Flat"
-two = check.run(names=("weight", "bias"), seed=1, ranks=WORLD_SIZE)
-shapes = check.run(names=("bias", "scalar", "cube", "weight", "column"), seed=2, ranks=WORLD_SIZE)
-
-
-def end_to_end(run):
-    values = made_up(**run.case.options)
-    whole = torch.cat([value.reshape(-1) for value in values.values()])
-    if not all(report["same"] for report in run.returned):
-        return "flat.parameters are not the parameters it was given, in their order"
-    why = claims.equal("the vector", [report["whole"] for report in run.returned], [whole] * run.world_size)
-    return why or claims.close_by_name("the parameter", [report["first"] for report in run.returned], values, 0)
-
-
-def are_views(run):
-    numel = sum(prod(SHAPES[name]) for name in run.case.options["names"])
-    parts = torch.arange(float(numel)).split([prod(SHAPES[name]) for name in run.case.options["names"]])
-    for rank, report in enumerate(run.returned):
-        for name, part in zip(run.case.options["names"], parts, strict=True):
-            if not torch.equal(report["then"][name], part.view(SHAPES[name])):
-                return f"on rank {rank} what was written into the vector does not show in {name}, or not in its place"
-        if report["bytes"] != 4 * numel:
-            return (
-                f"on rank {rank} parameters, vector and shard take {report['bytes']} bytes, expected {4 * numel} in all"
-            )
-    return None
-
-
-def owns_its_chunk(run):
-    numel = sum(prod(SHAPES[name]) for name in run.case.options["names"])
-    bounds = chunk_bounds(numel, run.world_size).tolist()
-    for rank, report in enumerate(run.returned):
-        if report["owned"] != bounds[rank : rank + 2]:
-            start, stop = report["owned"]
-            return (
-                f"rank {rank} owns [{start}:{stop}] of {numel} elements, expected [{bounds[rank]}:{bounds[rank + 1]}]"
-            )
-    shards = [torch.arange(float(start), stop) for start, stop in zip(bounds, bounds[1:], strict=False)]
-    return claims.equal("the shard", [report["shard"] for report in run.returned], shards)
-
-
-check.that("parameters lie end to end, with the values they had", [two, shapes], end_to_end, weight=2)
-check.that("they are views of the vector; nothing is there twice", [two, shapes], are_views, weight=2)
-check.that("each rank owns its chunk, a view too", [two, shapes], claims.all_of(owns_its_chunk, are_views), weight=2)
+look = harness.flat.lay_out
+check = Check("Flat", points=3, world_size=WORLD_SIZE, device=DEVICE, harness=look, built_from=())
+two = check.run(names=("weight", "bias"), seed=1)
+shapes = check.run(names=("bias", "scalar", "cube", "weight", "column"), seed=2)
+check.that("parameters lie end to end, with the values they had", [two, shapes], lies_end_to_end, weight=2)
+check.that("they are views of the vector; nothing is there twice", [two, shapes], consists_of_views, weight=2)
+check.that("each rank owns its chunk, a view too", [two, shapes], owns_its_chunk, weight=2)
 ### BEGIN HIDDEN TESTS
-several = [check.run(names=("cube", "bias"), seed=3 + n, ranks=n) for n in (1, 2, 3, 4)]
-few = [check.run(names=("scalar",), seed=9, ranks=n) for n in (2, 3)]
-everything = claims.all_of(end_to_end, are_views, owns_its_chunk)
+several = check.runs(ranks=(1, 2, 3, 4), names=("cube", "bias"), seed=lambda n: 3 + n)
+few = check.runs(ranks=(2, 3), names=("scalar",), seed=9)
+everything = claims.all_of(lies_end_to_end, owns_its_chunk)
 check.that("1 to 4 ranks", several, everything, weight=2)
 check.that("fewer elements than ranks: some own nothing", few, everything)
 ### END HIDDEN TESTS
@@ -281,103 +217,27 @@ def mean_gradient(flat):
 
 
 # %% nbgrader={"grade_id": "test_mean_gradient", "grade": true, "points": 3}
-from ringzero import collectives
-from ringzero.lab import Check, checks, claims, sharded
-from ringzero.lab.sharded import numbers
+from ringzero.lab import LIBRARY, Check, claims, harness
+from ringzero.lab.claims.flat import is_the_shard_of_the_mean, lets_the_rest_go, sends_like_a_reduce_scatter
 
-
-def reduce_once(sizes, seed, without=()):
-    """One flat of parameters of these sizes; ``without[rank]`` is a parameter that gets no gradient there."""
-    here, rank = torch.get_default_device(), dist.get_rank()
-    parameters = [torch.nn.Parameter(numbers((size,), i).to(here)) for i, size in enumerate(sizes)]
-    flat = Flat(parameters)
-    for i, p in enumerate(parameters):
-        p.grad = None if i in without[rank : rank + 1] else numbers((sizes[i],), 1000 * seed + 100 * rank + i).to(here)
-    shard = mean_gradient(flat)
-    changed = [i for i, p in enumerate(parameters) if not torch.equal(p.cpu(), numbers((sizes[i],), i))]
-    left = [i for i, p in enumerate(parameters) if p.grad is not None]
-    return {"shard": shard.clone(), "bytes": shard.untyped_storage().nbytes(), "left": left, "changed": changed}
-
-
-check = Check(reduce_once, points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=(checks.LIBRARY,))
-check.name = "mean_gradient"
-even = check.run(sizes=(40, 8 * WORLD_SIZE - 40 % WORLD_SIZE), seed=1, ranks=WORLD_SIZE)
-uneven = check.run(sizes=(35, 7, 12), seed=2, ranks=WORLD_SIZE)
-missing = check.run(sizes=(20, 30), seed=3, without=(1, 0), ranks=WORLD_SIZE)
-
-
-def gradients_of(run):
-    """The whole gradient that each rank brings."""
-    sizes, seed, without = run.case.options["sizes"], run.case.options["seed"], run.case.options.get("without", ())
-    return [
-        torch.cat(
-            [numbers((n,), 1000 * seed + 100 * r + i) * (i not in without[r : r + 1]) for i, n in enumerate(sizes)]
-        )
-        for r in range(run.world_size)
-    ]
-
-
-def is_the_shard_of_the_mean(run):
-    gradients, sizes = gradients_of(run), run.case.options["sizes"]
-    for rank, report in enumerate(run.returned):
-        if report["changed"]:
-            return f"on rank {rank} parameter {report['changed'][0]} itself was changed, not only its gradient"
-
-        def of(whole, rank=rank, shard=report["shard"]):
-            """Why the shard is not this rank's of ``whole``."""
-            right = sharded.owned(whole, run.world_size, rank)
-            some = right.numel() or shard.numel()
-            why = claims.close_by_name("the", [{"shard": shard}], {"shard": right}) if some else None
-            return why and why.replace("on rank 0", f"on rank {rank}")
-
-        why = of(torch.stack(gradients).mean(0))
-        if why and run.world_size > 1:
-            if not of(gradients[rank]) or not of(gradients[rank] / run.world_size):
-                return f"on rank {rank} the shard is of this rank's own gradient: it was not reduced"
-            if not of(torch.cat([numbers((n,), i) for i, n in enumerate(sizes)])):
-                return f"on rank {rank} the shard is of the parameters, not of their gradients"
-        if why:
-            return why
-    return None
-
-
-def lets_the_rest_go(run):
-    for rank, report in enumerate(run.returned):
-        if report["left"]:
-            return f"on rank {rank} parameter {report['left'][0]} still has its .grad"
-        if report["bytes"] > 4 * report["shard"].numel():
-            return (
-                f"on rank {rank} the shard of {4 * report['shard'].numel()} bytes is a view that keeps "
-                f"{report['bytes']} bytes alive"
-            )
-    return None
-
-
-def sends_like_a_reduce_scatter(run):
-    numel = sum(run.case.options["sizes"])
-    due = collectives.ring_reduce_scatter(run.world_size).bytes_sent(numel, 4).tolist()
-    for rank, (sent, right) in enumerate(zip(run.bytes_sent(), due, strict=True)):
-        if sent > right + 4:
-            return (
-                f"rank {rank} sent {sent} bytes for gradients of {4 * numel}, {sent / numel / 4:.3g} times them; "
-                f"{right / numel / 4:.3g} times would do"
-            )
-    return None
-
-
-frees = claims.all_of(is_the_shard_of_the_mean, lets_the_rest_go)
-cheap = claims.all_of(is_the_shard_of_the_mean, sends_like_a_reduce_scatter)
+reduce = {"harness": harness.flat.reduce_once, "uses": ("Flat",), "built_from": (LIBRARY,)}
+check = Check("mean_gradient", points=3, world_size=WORLD_SIZE, device=DEVICE, **reduce)
+even = check.run(sizes=(40, 8 * WORLD_SIZE - 40 % WORLD_SIZE), seed=1)
+uneven = check.run(sizes=(35, 7, 12), seed=2)
+missing = check.run(sizes=(20, 30), seed=3, without=(1, 0))
 check.that("rank r has shard r of the mean", even, is_the_shard_of_the_mean, weight=2)
 check.that("also when N does not divide the number of elements", uneven, is_the_shard_of_the_mean, weight=2)
 check.that("no gradient counts as zeros", missing, is_the_shard_of_the_mean)
-check.that("gradients and the reduced vector are let go", [even, uneven], frees, weight=2)
-check.that("no more is sent than a reduce-scatter sends", [even, uneven], cheap, weight=2)
+check.that("gradients and the reduced vector are let go", [even, uneven], lets_the_rest_go, weight=2)
+check.that("no more is sent than a reduce-scatter sends", [even, uneven], sends_like_a_reduce_scatter, weight=2)
+check.on_nccl(even, is_the_shard_of_the_mean)
 ### BEGIN HIDDEN TESTS
-several = [check.run(sizes=(17, 4 + n, 30), seed=4 + n, ranks=n) for n in (1, 2, 3, 4)]
-few = [check.run(sizes=(2,), seed=9, ranks=n) for n in (3, 4)]
+several = check.runs(ranks=(1, 2, 3, 4), sizes=lambda n: (17, 4 + n, 30), seed=lambda n: 4 + n)
+few = check.runs(ranks=(3, 4), sizes=(2,), seed=9)
 check.that("1 to 4 ranks", several, is_the_shard_of_the_mean, weight=2)
-check.that("fewer elements than ranks", few, frees)
-check.that("let go and cheap on any number of ranks", several, claims.all_of(frees, cheap))
+check.that("fewer elements than ranks", few, lets_the_rest_go)
+frees_and_cheap = claims.all_of(lets_the_rest_go, sends_like_a_reduce_scatter)
+check.that("let go and cheap on any number of ranks", several, frees_and_cheap)
 ### END HIDDEN TESTS
 check.score()
 
@@ -429,30 +289,23 @@ class Zero1:
 
 
 # %% nbgrader={"grade_id": "test_Zero1", "grade": true, "points": 4}
-from ringzero.lab import Check, checks, claims, sharded
+from ringzero.lab import LIBRARY, Check, claims, harness
+from ringzero.lab.claims import sharded
 
-
-def train_stage_1(**case):
-    return sharded.train(Zero1, **case)
-
-
-check = Check(train_stage_1, points=4, world_size=WORLD_SIZE, device=DEVICE, built_from=(checks.LIBRARY,))
-check.name = "Zero1"
-two_steps = check.run(seed=1, ranks=WORLD_SIZE)
-four_ranks = check.run(seed=2, steps=3, ranks=4)
-
-as_adamw = sharded.as_one_process
-lean = claims.all_of(as_adamw, sharded.states_are_sharded)
-cheap = claims.all_of(as_adamw, sharded.sends_at_most(gathers=1))
-check.that("two steps are those of torch's AdamW in one process", two_steps, as_adamw, weight=2)
-check.that("three steps on 4 ranks", four_ranks, as_adamw, weight=2)
-check.that(
-    "AdamW's numbers are there for the shard alone, and no gradient is left", [two_steps, four_ranks], lean, weight=2
-)
-check.that("a step sends one reduce-scatter and one all-gather", [two_steps, four_ranks], cheap, weight=2)
+train = harness.sharded.train
+check = Check("Zero1", points=4, world_size=WORLD_SIZE, device=DEVICE, harness=train, built_from=(LIBRARY,))
+two_steps = check.run(seed=1)
+both = [two_steps, check.run(seed=2, steps=3, ranks=4)]
+lean, cheap = sharded.states_are_sharded, sharded.sends_at_most(gathers=1)
+check.that("two steps are those of torch's AdamW in one process", two_steps, sharded.as_one_process, weight=2)
+check.that("three steps on 4 ranks", both[1], sharded.as_one_process, weight=2)
+check.that("AdamW's numbers are there for the shard alone, and no gradient is left", both, lean, weight=2)
+check.that("a step sends one reduce-scatter and one all-gather", both, cheap, weight=2)
+check.on_nccl(two_steps, sharded.as_one_process)
 ### BEGIN HIDDEN TESTS
-several = [check.run(seed=10 * n, hidden=(30, 31, 32), passes=n, ranks=n) for n in (1, 2, 3)]
-check.that("1 to 3 ranks, another model, two and three backward passes before a step", several, as_adamw, weight=2)
+several = check.runs(ranks=(1, 2, 3), seed=lambda n: 10 * n, hidden=(30, 31, 32), passes=lambda n: n)
+text = "1 to 3 ranks, another model, two and three backward passes before a step"
+check.that(text, several, sharded.as_one_process, weight=2)
 check.that("lean and cheap there", several, claims.all_of(lean, cheap))
 ### END HIDDEN TESTS
 check.score()
@@ -500,32 +353,24 @@ class Zero2(Zero1):
 
 
 # %% nbgrader={"grade_id": "test_Zero2", "grade": true, "points": 5}
-from ringzero.lab import Check, checks, claims, sharded
+from ringzero.lab import LIBRARY, Check, claims, harness
+from ringzero.lab.claims import sharded
 
-
-def train_stage_2(**case):
-    return sharded.train(Zero2, **case)
-
-
-check = Check(train_stage_2, points=5, world_size=WORLD_SIZE, device=DEVICE, built_from=(checks.LIBRARY,))
-check.name = "Zero2"
-two_steps = check.run(seed=1, ranks=WORLD_SIZE)
-four_ranks = check.run(seed=2, ranks=4)
-passes = check.run(seed=3, hidden=(30, 31), passes=2, ranks=WORLD_SIZE)
-
-as_adamw = sharded.as_one_process
-lean = claims.all_of(as_adamw, sharded.states_are_sharded, sharded.gradients_are_sharded)
-cheap = claims.all_of(as_adamw, sharded.sends_at_most(gathers=1))
-check.that("steps are those of torch's AdamW in one process", [two_steps, four_ranks], as_adamw, weight=2)
-check.that("gradients that the rank does not own go during the backward pass", [two_steps, four_ranks], lean, weight=3)
-check.that("no more is sent than in stage 1", [two_steps, four_ranks], cheap)
-check.that("a second backward pass adds to the first", passes, as_adamw)
+train = harness.sharded.train
+check = Check("Zero2", points=5, world_size=WORLD_SIZE, device=DEVICE, harness=train, built_from=(LIBRARY,))
+both = [check.run(seed=1), check.run(seed=2, ranks=4)]
+passes = check.run(seed=3, hidden=(30, 31), passes=2)
+lean, cheap = sharded.gradients_are_sharded, sharded.sends_at_most(gathers=1)
+check.that("steps are those of torch's AdamW in one process", both, sharded.as_one_process, weight=2)
+check.that("gradients that the rank does not own go during the backward pass", both, lean, weight=3)
+check.that("no more is sent than in stage 1", both, cheap)
+check.that("a second backward pass adds to the first", passes, sharded.as_one_process)
+check.on_nccl(both[0], sharded.as_one_process)
 ### BEGIN HIDDEN TESTS
-several = [check.run(seed=10 * n, hidden=(31,) * 8, ranks=n) for n in (1, 2, 3)]
-more = check.run(seed=4, passes=3, ranks=2)
-check.that("1 to 3 ranks, another model", several, as_adamw, weight=2)
+several = check.runs(ranks=(1, 2, 3), seed=lambda n: 10 * n, hidden=(31,) * 8)
+check.that("1 to 3 ranks, another model", several, sharded.as_one_process, weight=2)
 check.that("lean and cheap there", several, claims.all_of(lean, cheap), weight=2)
-check.that("three passes, and still lean", more, lean)
+check.that("three passes, and still lean", check.run(seed=4, passes=3, ranks=2), lean)
 ### END HIDDEN TESTS
 check.score()
 
@@ -561,70 +406,25 @@ def clip(shards, max_norm):
 
 
 # %% nbgrader={"grade_id": "test_clip", "grade": true, "points": 3}
-from ringzero.lab import Check, claims, sharded
-from ringzero.lab.sharded import numbers
+from ringzero.lab import Check, claims, harness
+from ringzero.lab.claims.flat import is_scaled, one_number_travels, returns_the_norm
 
-
-def some_shards(sizes, seed, n, rank):
-    vectors = [(i + 1) * numbers((size,), 100 * seed + i) for i, size in enumerate(sizes)]
-    return [sharded.owned(vector, n, rank).clone() for vector in vectors]
-
-
-def clip_once(sizes, seed, max_norm):
-    shards = some_shards(sizes, seed, dist.get_world_size(), dist.get_rank())
-    shards = [shard.to(torch.get_default_device()) for shard in shards]
-    norm = clip(shards, max_norm)
-    return {"norm": torch.as_tensor(norm).reshape(-1), "shards": shards}
-
-
-check = Check(clip_once, points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=("all_reduce",))
-check.name = "clip"
-large = check.run(sizes=(50, 31), seed=1, max_norm=2.0, ranks=WORLD_SIZE)
-below = check.run(sizes=(50, 31), seed=2, max_norm=1000.0, ranks=WORLD_SIZE)
-
-
-def norm_of_all(run):
-    options = run.case.options
-    vectors = [(i + 1) * numbers((size,), 100 * options["seed"] + i) for i, size in enumerate(options["sizes"])]
-    return torch.cat(vectors).norm().reshape(1)
-
-
-def returns_the_norm(run):
-    for rank, report in enumerate(run.returned):
-        if why := claims.number(f"on rank {rank} the norm", report["norm"], norm_of_all(run).item(), 1e-4):
-            return why
-    return None
-
-
-def are_scaled(run):
-    options, scale = run.case.options, min(1.0, run.case.options["max_norm"] / norm_of_all(run).item())
-    for rank, report in enumerate(run.returned):
-        before = some_shards(options["sizes"], options["seed"], run.world_size, rank)
-        for i, (shard, was) in enumerate(zip(report["shards"], before, strict=True)):
-            factor = (shard * was).sum().item() / (was.square().sum().item() or 1)
-            if was.numel() and not (shard - scale * was).abs().max() <= 1e-4 * scale * was.abs().max():
-                return f"on rank {rank} shard {i} is {factor:.4g} times what it was, expected {scale:.4g}"
-    return None
-
-
-def one_number_travels(run):
-    for rank, operations in enumerate(run.operations):
-        sent = sum(op["bytes"] for op in operations)
-        if sent > 8 or len(operations) > 1:
-            return f"rank {rank} reduced {sent} bytes in {len(operations)} messages; one number in one would do"
-    return None
-
-
-right = claims.all_of(returns_the_norm, are_scaled)
+clip_once = harness.flat.clip_once
+check = Check("clip", points=3, world_size=WORLD_SIZE, device=DEVICE, harness=clip_once, built_from=("all_reduce",))
+large = check.run(sizes=(50, 31), seed=1, max_norm=2.0)
+below = check.run(sizes=(50, 31), seed=2, max_norm=1000.0)
+right = claims.all_of(returns_the_norm, is_scaled)
 check.that("returns the norm of all shards of all ranks", [large, below], returns_the_norm, weight=2)
-check.that("scales all by the same number", large, are_scaled, weight=2)
+check.that("scales all by the same number", large, is_scaled, weight=2)
 check.that("leaves what is below max_norm as it is", below, right)
-check.that("one number travels", large, claims.all_of(right, one_number_travels))
+check.that("one number travels", large, one_number_travels)
+check.on_nccl(large, returns_the_norm)
 ### BEGIN HIDDEN TESTS
-several = [check.run(sizes=(40, 3 * n, 5), seed=3 + n, max_norm=float(n), ranks=n) for n in (1, 2, 3, 4)]
-empty = check.run(sizes=(2, 3), seed=9, max_norm=0.1, ranks=4)
-check.that("1 to 4 ranks", several, claims.all_of(right, one_number_travels), weight=2)
-check.that("ranks that own nothing", empty, right)
+several = check.runs(
+    ranks=(1, 2, 3, 4), sizes=lambda n: (40, 3 * n, 5), seed=lambda n: 3 + n, max_norm=lambda n: float(n)
+)
+check.that("1 to 4 ranks", several, one_number_travels, weight=2)
+check.that("ranks that own nothing", check.run(sizes=(2, 3), seed=9, max_norm=0.1, ranks=4), right)
 ### END HIDDEN TESTS
 check.score()
 
@@ -677,93 +477,21 @@ class Sharded(Flat):
 
 
 # %% nbgrader={"grade_id": "test_Sharded", "grade": true, "points": 3}
-from math import prod
+from ringzero.lab import LIBRARY, Check, claims, harness
+from ringzero.lab.claims.flat import has_the_values, only_the_shard_stays, sends_like_all_gathers
 
-from ringzero import collectives
-from ringzero.lab import Check, checks, claims, sharded
-from ringzero.lab.sharded import numbers
-
-SQUARE = {"weight": (6, 6), "bias": (6,)}
-
-
-def come_and_go(seed, times=1):
-    """Shards of ``weight`` and ``bias``; gathered, used, freed, gathered again and gone backward, doubled, gathered."""
-    here = torch.get_default_device()
-    parameters = {
-        name: torch.nn.Parameter(numbers(shape, seed + i).to(here)) for i, (name, shape) in enumerate(SQUARE.items())
-    }
-    flat, held = Sharded(parameters.values()), []
-    sharded.must_have_memory(flat.shard)
-
-    def note():
-        storages = [t.untyped_storage() for t in (*parameters.values(), flat.whole, flat.shard)]
-        held.append(sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values()))
-
-    note()
-    for _ in range(times):
-        flat.gather()
-        note()
-        x = numbers((4, 6), seed).to(here).requires_grad_()
-        y = torch.nn.functional.linear(x, **parameters)
-        flat.free()
-        note()
-        flat.gather()
-        with sharded.plainly("backward"):
-            (x_gradient,) = torch.autograd.grad(y.sum(), x)
-        flat.shard *= 2
-        flat.gather()
-        values = {name: p.detach().clone() for name, p in parameters.items()}
-        flat.free()
-        note()
-    return {"values": values, "y": y.detach(), "x": x_gradient, "held": held}
-
-
-check = Check(come_and_go, points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=(checks.LIBRARY,))
-check.name = "Sharded"
-once = check.run(seed=1, ranks=WORLD_SIZE)
-again = check.run(seed=2, times=2, ranks=WORLD_SIZE)
-
-
-def has_the_values(run):
-    seed, times = run.case.options["seed"], run.case.options.get("times", 1)
-    start = {name: numbers(shape, seed + i) for i, (name, shape) in enumerate(SQUARE.items())}
-    x, before = numbers((4, 6), seed), 2 ** (times - 1)
-    used = {"y": before * torch.nn.functional.linear(x, **start), "x": before * start["weight"].sum(0).expand(4, 6)}
-    why = claims.close_by_name("computed with what was gathered,", run.returned, used)
-    last = {name: 2**times * value for name, value in start.items()}
-    return why or claims.close_by_name("after the shards were doubled,", [r["values"] for r in run.returned], last)
-
-
-def only_the_shard_stays(run):
-    numel = sum(prod(shape) for shape in SQUARE.values())
-    for rank, report in enumerate(run.returned):
-        mine = 4 * sharded.owned(torch.empty(numel), run.world_size, rank).numel()
-        free, *rest = report["held"]
-        for when, held in (("when made", free), ("freed", rest[1]), ("freed again", rest[-1])):
-            if held != mine:
-                return f"on rank {rank}, {when}, it holds {held} bytes; the shard is {mine}, the whole {4 * numel}"
-        if rest[0] != mine + 4 * numel:
-            return f"on rank {rank} {rest[0]} bytes are held after gather(), expected {mine} and {4 * numel}"
-    return None
-
-
-def sends_like_all_gathers(run):
-    numel, times = sum(prod(shape) for shape in SQUARE.values()), 3 * run.case.options.get("times", 1)
-    due = collectives.ring_all_gather(run.world_size).bytes_sent(numel, 4).tolist()
-    for rank, (sent, right) in enumerate(zip(run.bytes_sent(), due, strict=True)):
-        if sent > times * right + 8:
-            return f"rank {rank} sent {sent / times:.4g} bytes for each gather of {4 * numel}, {right} would do"
-    return None
-
-
-lean = claims.all_of(has_the_values, only_the_shard_stays)
+use = harness.flat.come_and_go
+check = Check("Sharded", points=3, world_size=WORLD_SIZE, device=DEVICE, harness=use, built_from=(LIBRARY,))
+once = check.run(seed=1)
+again = check.run(seed=2, times=2)
 check.that("after gather() the parameters have their values", once, has_the_values, weight=2)
 check.that("the second time too", again, has_the_values)
-check.that("after free() only the shard is left", [once, again], lean, weight=2)
-check.that("a gather sends (N−1)/N of the vector", [once, again], claims.all_of(has_the_values, sends_like_all_gathers))
+check.that("after free() only the shard is left", [once, again], only_the_shard_stays, weight=2)
+check.that("a gather sends (N−1)/N of the vector", [once, again], sends_like_all_gathers)
+check.on_nccl(once, has_the_values)
 ### BEGIN HIDDEN TESTS
-several = [check.run(seed=10 * n, times=n, ranks=n) for n in (1, 2, 3, 4)]
-check.that("1 to 4 ranks", several, claims.all_of(lean, sends_like_all_gathers), weight=2)
+several = check.runs(ranks=(1, 2, 3, 4), seed=lambda n: 10 * n, times=lambda n: n)
+check.that("1 to 4 ranks", several, claims.all_of(only_the_shard_stays, sends_like_all_gathers), weight=2)
 ### END HIDDEN TESTS
 check.score()
 
@@ -820,30 +548,23 @@ class Zero3(Zero2):
 
 
 # %% nbgrader={"grade_id": "test_Zero3", "grade": true, "points": 6}
-from ringzero.lab import Check, checks, claims, sharded
+from ringzero.lab import LIBRARY, Check, claims, harness
+from ringzero.lab.claims import sharded
 
-
-def train_stage_3(**case):
-    return sharded.train(Zero3, **case)
-
-
-check = Check(train_stage_3, points=6, world_size=WORLD_SIZE, device=DEVICE, built_from=(checks.LIBRARY,))
-check.name = "Zero3"
-two_steps = check.run(seed=1, ranks=WORLD_SIZE)
-four_ranks = check.run(seed=2, ranks=4)
-
-as_adamw = sharded.as_one_process
-lean = claims.all_of(as_adamw, sharded.layers_come_and_go)
-cheap = claims.all_of(as_adamw, sharded.sends_at_most(gathers=2))
-check.that("steps are those of torch's AdamW in one process", [two_steps, four_ranks], as_adamw, weight=2)
-check.that("shards alone are kept, and one layer at a time is whole", [two_steps, four_ranks], lean, weight=3)
-check.that("a step sends one reduce-scatter and two all-gathers", [two_steps, four_ranks], cheap, weight=2)
+train = harness.sharded.train
+check = Check("Zero3", points=6, world_size=WORLD_SIZE, device=DEVICE, harness=train, built_from=(LIBRARY,))
+both = [check.run(seed=1), check.run(seed=2, ranks=4)]
+lean, cheap = sharded.layers_come_and_go, sharded.sends_at_most(gathers=2)
+check.that("steps are those of torch's AdamW in one process", both, sharded.as_one_process, weight=2)
+check.that("shards alone are kept, and one layer at a time is whole", both, lean, weight=3)
+check.that("a step sends one reduce-scatter and two all-gathers", both, cheap, weight=2)
+check.on_nccl(both[0], sharded.as_one_process)
 ### BEGIN HIDDEN TESTS
-several = [check.run(seed=10 * n, hidden=(31,) * 8, ranks=n) for n in (1, 2, 3)]
+several = check.runs(ranks=(1, 2, 3), seed=lambda n: 10 * n, hidden=(31,) * 8)
 passes = check.run(seed=4, hidden=(30, 31), passes=2, ranks=3)
-check.that("1 to 3 ranks, another model", several, as_adamw, weight=2)
+check.that("1 to 3 ranks, another model", several, sharded.as_one_process, weight=2)
 check.that("lean and cheap there", several, claims.all_of(lean, cheap), weight=2)
-check.that("two backward passes before a step add up", passes, as_adamw)
+check.that("two backward passes before a step add up", passes, sharded.as_one_process)
 ### END HIDDEN TESTS
 check.score()
 
@@ -881,58 +602,21 @@ def checkpoint(module, zero):
 
 
 # %% nbgrader={"grade_id": "test_checkpoint", "grade": true, "points": 3}
-from ringzero.lab import Check, checks, claims, sharded
+from ringzero.lab import LIBRARY, Check, harness
+from ringzero.lab.claims.sharded import all_is_whole, parameters_are_whole, stays_freed
 
-
-def train_and_save(stage, **case):
-    def make(layers):
-        return (Zero1, Zero2, Zero3)[stage - 1](layers[::-1])
-
-    def save(module, zero):
-        return {
-            name: {key: value.clone() for key, value in saved.items()}
-            for name, saved in checkpoint(module, zero).items()
-        }
-
-    return sharded.train(make, then=save, **case)
-
-
-check = Check(train_and_save, points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=(checks.LIBRARY,))
-check.name = "checkpoint"
-of_3 = check.run(stage=3, seed=1, hidden=(33,) * 3, ranks=WORLD_SIZE)
-of_1 = check.run(stage=1, seed=2, hidden=(12, 13, 14), ranks=WORLD_SIZE)
-
-
-def is_whole(key):
-    def claim(run):
-        right = sharded.alone(run)["last" if key == "parameter" else key]
-        saved = [report["then"] for report in run.returned]
-        missing = [name for name in right if not all(key in each.get(name, ()) for each in saved)]
-        if missing:
-            return f"{missing[0]} has no {key}"
-        return claims.close_by_name(
-            f"{key} of", [{name: each[name][key] for name in right} for each in saved], right, 1e-3
-        )
-
-    return claim
-
-
-def stays_freed(run):
-    for rank, report in enumerate(run.returned):
-        there = report["last"]["parameters"]
-        if run.case.options["stage"] == 3 and there:
-            return f"on rank {rank} the memory of {next(iter(there))} is still there afterwards"
-    return None
-
-
-whole = claims.all_of(*map(is_whole, ("parameter", *sharded.NUMBERS)))
-check.that("parameters of a stage 3 model", of_3, is_whole("parameter"), weight=2)
-check.that("and AdamW's numbers", of_3, whole, weight=2)
-check.that("of a stage 1 model", of_1, whole)
-check.that("what was freed stays freed", of_3, claims.all_of(whole, stays_freed))
+save = {"harness": harness.sharded.train_and_save, "uses": ("Zero1", "Zero2", "Zero3"), "built_from": (LIBRARY,)}
+check = Check("checkpoint", points=3, world_size=WORLD_SIZE, device=DEVICE, **save)
+of_3 = check.run(stage=3, seed=1, hidden=(33,) * 3)
+of_1 = check.run(stage=1, seed=2, hidden=(12, 13, 14))
+check.that("parameters of a stage 3 model", of_3, parameters_are_whole, weight=2)
+check.that("and AdamW's numbers", of_3, all_is_whole, weight=2)
+check.that("of a stage 1 model", of_1, all_is_whole)
+check.that("what was freed stays freed", of_3, stays_freed)
+check.on_nccl(of_3, parameters_are_whole)
 ### BEGIN HIDDEN TESTS
-several = [check.run(stage=3, seed=10 * n, hidden=(9, 10, 11), steps=3, ranks=n) for n in (1, 2, 3)]
-check.that("1 to 3 ranks, another model", several, claims.all_of(whole, stays_freed), weight=2)
+several = check.runs(ranks=(1, 2, 3), stage=3, seed=lambda n: 10 * n, hidden=(9, 10, 11), steps=3)
+check.that("1 to 3 ranks, another model", several, stays_freed, weight=2)
 ### END HIDDEN TESTS
 check.score()
 
@@ -945,7 +629,7 @@ check.score()
 
 
 # %%
-from ringzero.lab import sharded
+from ringzero.lab.harness import sharded
 
 
 def one_step(zero):
@@ -973,7 +657,7 @@ if written("plan", "Flat", "mean_gradient", "Zero1", "Zero2", "Sharded", "Zero3"
 # %%
 def draw_two_steps(stage):
     from ringzero.figures import memory_timeline
-    from ringzero.memory import History
+    from ringzero.record.memory import History
 
     zero = (Zero1, Zero2, Zero3)[stage - 1]
     *_, history = launch(one_step, zero, world_size=WORLD_SIZE, device=DEVICE).returns[0]

@@ -201,59 +201,50 @@ def report(losses):
 
 
 # %% nbgrader={"grade_id": "test_report", "grade": true, "points": 5}
+import torch
+
 from ringzero.lab import Check, claims, traffic
 
 answer = Check("why_report_hangs", points=2, world_size=WORLD_SIZE, device=DEVICE)
 said = answer.run()
+operation = claims.sealed("operation", "4fdbfc0a4ea2", "it stands after the # in the report")
+waiting = claims.sealed("waiting", "9f01003c7496", "a list of ranks that did not return")
+line = claims.sealed("line", "af4e967845aa", "the report has it, one line further out")
 answer.that("the cause is one of the list", said, claims.one_of("cause", CAUSES), weight=0)
-answer.that(
-    "the number of the all-reduce",
-    said,
-    claims.sealed("operation", "4fdbfc0a4ea2", "it stands after the # in the report"),
-)
-answer.that(
-    "the ranks that wait there", said, claims.sealed("waiting", "9f01003c7496", "a list of ranks that did not return")
-)
-answer.that(
-    "the line the call was made from",
-    said,
-    claims.sealed("line", "af4e967845aa", "the report has it, one line further out"),
-)
+answer.that("the number of the all-reduce", said, operation)
+answer.that("the ranks that wait there", said, waiting)
+answer.that("the line the call was made from", said, line)
 
 check = Check("report", points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=("all_reduce",))
 six = check.run(numel=6)
 
 
 def rank_0_has_mean_and_distance(run):
-    got, last = run.returned[0], torch.stack(run.inputs)[:, -1].double()
-    if not isinstance(got, (tuple, list)) or len(got) != 2:
-        return f"rank 0 returned {got!r}, not (mean, distance)"
-    mean, distance = last.mean().item(), (last - last.mean()).abs().mean().item()
-    return claims.number("the mean", got[0], mean, 1e-4) or claims.number("the distance", got[1], distance, 1e-4)
+    last = torch.stack(run.inputs)[:, -1].double()
+    right = last.mean().item(), (last - last.mean()).abs().mean().item()
+    return claims.numbers(("the mean", "the distance"), run.returned[0], right, 1e-4)
 
 
+@claims.given(rank_0_has_mean_and_distance)
 def the_others_return_nothing(run):
     return next((f"rank {r} returned {x!r}" for r, x in enumerate(run.returned) if r and x is not None), None)
 
 
-one_each_step_and_one_more = claims.all_of(
+each_step_and_once_more = claims.all_of(
     rank_0_has_mean_and_distance,
     traffic.operations_are(lambda run: (run.numel + 1) * [("all_reduce", run.element_size)]),
 )
-only_rank_0 = claims.all_of(rank_0_has_mean_and_distance, the_others_return_nothing)
-
 check.that("rank 0 returns the mean of the last loss and the distance", six, rank_0_has_mean_and_distance, weight=2)
-check.that("and the other ranks None", six, only_rank_0)
-check.that("and every rank calls all_reduce once a step and once more, no more", six, one_each_step_and_one_more)
+check.that("and the other ranks None", six, the_others_return_nothing)
+check.that("and every rank calls all_reduce once a step and once more, no more", six, each_step_and_once_more)
 ### BEGIN HIDDEN TESTS
 answer.that("the cause", said, claims.entry("cause", "not all enter", "not with these numbers"), weight=3)
-several = [check.run(numel=5, ranks=n) for n in (1, 2, 3, 4)]
-one_step = check.run(numel=1)
-doubles = check.run(numel=3, dtype=torch.float64)
+several = check.runs(ranks=(1, 2, 3, 4), numel=5)
+others = [check.run(numel=1), check.run(numel=3, dtype=torch.float64)]
 check.that("1 to 4 ranks", several, rank_0_has_mean_and_distance, weight=2)
-check.that("a single step, other kinds of numbers", [one_step, doubles], rank_0_has_mean_and_distance)
-check.that("as many calls on any number of ranks", [*several, one_step, doubles], one_each_step_and_one_more)
-check.that("only rank 0 reports", several, only_rank_0)
+check.that("a single step, other kinds of numbers", others, rank_0_has_mean_and_distance)
+check.that("as many calls on any number of ranks", [*several, *others], each_step_and_once_more)
+check.that("only rank 0 reports", several, the_others_return_nothing)
 ### END HIDDEN TESTS
 answer.score() + check.score()
 
@@ -355,35 +346,24 @@ def ring_all_reduce(tensor):
 
 
 # %% nbgrader={"grade_id": "test_ring_all_reduce", "grade": true, "points": 5}
-from ringzero import collectives
 from ringzero.lab import Check, claims, traffic
 
 answer = Check("why_ring_hangs", points=2, world_size=WORLD_SIZE, device=DEVICE)
 said = answer.run()
+cycle = claims.sealed("cycle", "1327f741b19d", "the report names them; a list")
+sources = claims.sealed("sources", "587e6bcc62a9", "work it out for each of four ranks")
+line = claims.sealed("line", "7599a046ac41", "not the one that waits: what does it go by?")
 answer.that("the cause is one of the list", said, claims.one_of("cause", CAUSES), weight=0)
-answer.that(
-    "the two that wait for each other", said, claims.sealed("cycle", "1327f741b19d", "the report names them; a list")
-)
-answer.that(
-    "whom each rank tries to receive from",
-    said,
-    claims.sealed("sources", "587e6bcc62a9", "work it out for each of four ranks"),
-)
-answer.that(
-    "the line to change", said, claims.sealed("line", "7599a046ac41", "not the one that waits: what does it go by?")
-)
+answer.that("the two that wait for each other", said, cycle)
+answer.that("whom each rank tries to receive from", said, sources)
+answer.that("the line to change", said, line)
 
 check = Check("ring_all_reduce", points=3, world_size=WORLD_SIZE, device=DEVICE)
 even = check.run(numel=120 * WORLD_SIZE)
 uneven = check.run(numel=120 * WORLD_SIZE + 3)
-
-
-def everyone_has_the_sum(run):
-    return claims.equal("the tensor", run.after, [run.total()] * run.world_size)
-
-
+everyone_has_the_sum = claims.everyone_has_the_sum
 along_the_ring = claims.all_of(everyone_has_the_sum, traffic.neighbours_only)
-as_little_as_a_ring = claims.all_of(everyone_has_the_sum, traffic.sends_as_little_as(collectives.ring_all_reduce))
+as_little_as_a_ring = claims.all_of(everyone_has_the_sum, traffic.sends_as_little_as("all_reduce", "ring"))
 cannot_deadlock = claims.all_of(everyone_has_the_sum, traffic.cannot_deadlock)
 
 check.that("every rank ends with the sum", [even, uneven], everyone_has_the_sum, weight=2)
@@ -392,7 +372,7 @@ check.that("and each rank sends 2(N−1)/N of the buffer", [even, uneven], as_li
 check.that("and the order of sends and receives cannot deadlock", even, cannot_deadlock)
 ### BEGIN HIDDEN TESTS
 answer.that("the cause", said, claims.entry("cause", "wrong peer", "not with these numbers"), weight=3)
-several = [check.run(numel=101, ranks=n) for n in (1, 2, 3, 4)]
+several = check.runs(ranks=(1, 2, 3, 4), numel=101)
 few = [check.run(numel=size) for size in (1, WORLD_SIZE + 1)]
 check.that("1 to 4 ranks, and fewer elements than ranks", [*several, *few], everyone_has_the_sum, weight=3)
 check.that("a ring of every size", several[1:], along_the_ring)
@@ -484,22 +464,21 @@ def train(seed, samples, lr, steps):
 
 
 # %% nbgrader={"grade_id": "test_train", "grade": true, "points": 5}
+import torch
+
 from ringzero.lab import Check, claims, traffic
 
 answer = Check("why_training_diverges", points=2, world_size=WORLD_SIZE, device=DEVICE)
 said = answer.run()
+hint = "compare the right column with its own first line; steps count from 0"
 answer.that("the cause is one of the list", said, claims.one_of("cause", CAUSES), weight=0)
-answer.that(
-    "the first step that is worse than the start",
-    said,
-    claims.sealed("worse", "c7b2678959b3", "compare the right column with its own first line; steps count from 0"),
-)
-answer.that(
-    "how many times too long a step is", said, claims.sealed("times", "b7e2c0272aa9", "divide one w by the other")
-)
+answer.that("the first step that is worse than the start", said, claims.sealed("worse", "c7b2678959b3", hint))
+times = claims.sealed("times", "b7e2c0272aa9", "divide one w by the other")
+answer.that("how many times too long a step is", said, times)
 
-check = Check("train", points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=("all_reduce",))
-twelve = check.run(seed=7, samples=8, lr=0.2, steps=12, ranks=WORLD_SIZE)
+options = {"built_from": ("all_reduce",), "ranks": WORLD_SIZE}
+check = Check("train", points=3, world_size=WORLD_SIZE, device=DEVICE, **options)
+twelve = check.run(seed=7, samples=8, lr=0.2, steps=12)
 
 
 def weights_of_one_process(run):
@@ -512,19 +491,20 @@ def weights_of_one_process(run):
     return claims.close("w", [w for w, _ in run.returned], [w] * run.world_size)
 
 
-the_same_on_all_ranks = claims.all_of(
-    weights_of_one_process, lambda run: claims.same("w", [w for w, _ in run.returned])
-)
-one_gradient_a_step = claims.all_of(
-    weights_of_one_process, traffic.operations_are(lambda run: run.case.options["steps"] * [("all_reduce", 16)])
-)
+@claims.given(weights_of_one_process)
+def the_same_on_all_ranks(run):
+    return claims.same("w", [w for w, _ in run.returned])
 
+
+one_gradient_a_step = claims.all_of(
+    weights_of_one_process, traffic.operations_are(lambda run: run.option("steps") * [("all_reduce", 16)])
+)
 check.that("w is that of one process on all the samples", twelve, weights_of_one_process, weight=2)
 check.that("and the same on all ranks, to the last bit", twelve, the_same_on_all_ranks)
 check.that("by one all-reduce of a gradient, 16 bytes, a step", twelve, one_gradient_a_step)
 ### BEGIN HIDDEN TESTS
 answer.that("the cause", said, claims.entry("cause", "sum for mean", "not with these numbers"), weight=2)
-several = [check.run(seed=20 + n, samples=5, lr=0.1, steps=8, ranks=n) for n in (1, 2, 3, 4)]
+several = check.runs(ranks=(1, 2, 3, 4), seed=lambda n: 20 + n, samples=5, lr=0.1, steps=8)
 check.that("1 to 4 ranks, other samples", several, weights_of_one_process, weight=2)
 check.that("alike on any number of ranks", several, the_same_on_all_ranks)
 check.that("no other communication", several, one_gradient_a_step)
@@ -574,7 +554,7 @@ for steps in range(4):
     ranks = examine(broken_hooks, 5, 16, 5, 0.1, steps)
     gaps = [(parameters - ranks.returns[0]).abs().max().item() for parameters in ranks.returns]
     print(f"after {steps} steps the ranks differ from rank 0 by", [f"{gap:.3f}" for gap in gaps])
-print("rank 0 summed", [(op["kind"], op["bytes"]) for op in ranks.trace if op["rank"] == 0])
+print("rank 0 summed", [(op.kind, op.bytes) for op in ranks.trace if op.rank == 0])
 timeline(ranks.trace)
 
 # %% [markdown]
@@ -625,22 +605,21 @@ def train_with_hooks(seed, samples, hidden, lr, steps):
 
 
 # %% nbgrader={"grade_id": "test_train_with_hooks", "grade": true, "points": 5}
+import torch
+
 from ringzero.lab import Check, claims, traffic
 
 answer = Check("why_models_differ", points=2, world_size=WORLD_SIZE, device=DEVICE)
 said = answer.run()
+in_one_step = claims.sealed("bytes_a_step", "bec2e68a64fc", "rank 0's line is of three steps; add up one")
+given = claims.sealed("given", "b32d85d0d671", "let the hook print type(gradient).__name__")
 answer.that("the cause is one of the list", said, claims.one_of("cause", CAUSES), weight=0)
-answer.that(
-    "the bytes in one step",
-    said,
-    claims.sealed("bytes_a_step", "bec2e68a64fc", "rank 0's line is of three steps; add up one"),
-)
-answer.that(
-    "what the hook is given", said, claims.sealed("given", "b32d85d0d671", "let the hook print type(gradient).__name__")
-)
+answer.that("the bytes in one step", said, in_one_step)
+answer.that("what the hook is given", said, given)
 
-check = Check("train_with_hooks", points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=("all_reduce",))
-five_steps = check.run(seed=3, samples=8, hidden=5, lr=0.1, steps=5, ranks=WORLD_SIZE)
+options = {"built_from": ("all_reduce",), "ranks": WORLD_SIZE}
+check = Check("train_with_hooks", points=3, world_size=WORLD_SIZE, device=DEVICE, **options)
+five_steps = check.run(seed=3, samples=8, hidden=5, lr=0.1, steps=5)
 
 
 def parameters_of_one_process(run):
@@ -659,32 +638,36 @@ def parameters_of_one_process(run):
 
 def sizes(run):
     """Bytes of the parameters, in the model's order."""
-    hidden = run.case.options["hidden"]
+    hidden = run.option("hidden")
     return [4 * numel for numel in (4 * hidden, hidden, hidden, 1)]
 
 
-def in_the_order_of_backward(run):
+@claims.given(parameters_of_one_process)
+def the_same_on_all_ranks(run):
+    return claims.same("the model", run.returned)
+
+
+@claims.given(parameters_of_one_process)
+def last_layer_first(run):
     for rank, operations in enumerate(run.operations):
-        of_a_step = [op["bytes"] for op in operations[:4]]
+        of_a_step = [op.bytes for op in operations[:4]]
         if run.world_size > 1 and sorted(of_a_step[:2]) != sorted(sizes(run)[2:]):
             return f"in its first step rank {rank} reduces {of_a_step} bytes: the first layer before the last"
     return None
 
 
-the_same_on_all_ranks = claims.all_of(parameters_of_one_process, lambda run: claims.same("the model", run.returned))
 one_for_each_parameter = claims.all_of(
     parameters_of_one_process,
-    traffic.operations_are(lambda run: run.case.options["steps"] * [("all_reduce", size) for size in sizes(run)]),
+    traffic.operations_are(lambda run: run.option("steps") * [("all_reduce", size) for size in sizes(run)]),
 )
-last_layer_first = claims.all_of(parameters_of_one_process, in_the_order_of_backward)
-
 check.that("the model is that of one process on all the samples", five_steps, parameters_of_one_process, weight=2)
 check.that("and the same on all ranks, to the last bit", five_steps, the_same_on_all_ranks)
 check.that("by an all-reduce for each parameter and step, no more", five_steps, one_for_each_parameter)
 check.that("while backward runs: the last layer's gradients leave first", five_steps, last_layer_first)
 ### BEGIN HIDDEN TESTS
 answer.that("the cause", said, claims.entry("cause", "wrong tensor", "not with these numbers"), weight=2)
-several = [check.run(seed=10 + n, samples=6 + n, hidden=3 + n, lr=0.2, steps=4, ranks=n) for n in (1, 2, 3, 4)]
+grows = {"seed": lambda n: 10 + n, "samples": lambda n: 6 + n, "hidden": lambda n: 3 + n, "lr": 0.2, "steps": 4}
+several = check.runs(ranks=(1, 2, 3, 4), **grows)
 check.that("1 to 4 ranks, other models", several, parameters_of_one_process, weight=2)
 check.that("alike on any number of ranks", several, the_same_on_all_ranks)
 check.that("no other communication", several, one_for_each_parameter)
@@ -764,46 +747,38 @@ def sum_pieces(tensor, sizes):
 
 
 # %% nbgrader={"grade_id": "test_sum_pieces", "grade": true, "points": 5}
+import torch
+
 from ringzero.lab import Check, claims, traffic
 
 answer = Check("why_sums_fail", points=2, world_size=WORLD_SIZE, device=DEVICE)
 said = answer.run()
+collective = claims.sealed("collective", "d1d6c9ce4bbb", "it stands after the # in the report")
+brought = claims.sealed("bytes", "7d33b1941cfc", "the report has them, for each party")
+line = claims.sealed("line", "ea8d6120a91a", "not the one that waits: what does it go by?")
 answer.that("the cause is one of the list", said, claims.one_of("cause", CAUSES), weight=0)
-answer.that(
-    "the number of the collective",
-    said,
-    claims.sealed("collective", "d1d6c9ce4bbb", "it stands after the # in the report"),
-)
+answer.that("the number of the collective", said, collective)
 answer.that("the rank that stands alone", said, claims.sealed("odd", "0dcc7d323a07", "the report names two parties"))
-answer.that("the bytes it brought", said, claims.sealed("bytes", "7d33b1941cfc", "the report has them, for each party"))
-answer.that(
-    "the line to change", said, claims.sealed("line", "ea8d6120a91a", "not the one that waits: what does it go by?")
-)
+answer.that("the bytes it brought", said, brought)
+answer.that("the line to change", said, line)
 
 check = Check("sum_pieces", points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=("all_reduce",))
 uneven = check.run(numel=15, sizes=(6, 2, 4, 3))
 alike = check.run(numel=12, sizes=(3, 3, 3, 3))
-
-
-def everyone_has_the_sums(run):
-    return claims.equal("the tensor", run.after, [run.total()] * run.world_size)
-
-
 one_for_each_piece = claims.all_of(
-    everyone_has_the_sums,
-    traffic.operations_are(lambda run: [("all_reduce", run.element_size * size) for size in run.case.options["sizes"]]),
+    claims.everyone_has_the_sum,
+    traffic.operations_are(lambda run: [("all_reduce", run.element_size * size) for size in run.option("sizes")]),
 )
-
-check.that("every piece is summed, where sizes differ", uneven, everyone_has_the_sums, weight=2)
-check.that("and where they do not", alike, everyone_has_the_sums, weight=2)
+check.that("every piece is summed, where sizes differ", uneven, claims.everyone_has_the_sum, weight=2)
+check.that("and where they do not", alike, claims.everyone_has_the_sum, weight=2)
 check.that("by one all-reduce for each piece, no more", [uneven, alike], one_for_each_piece)
 ### BEGIN HIDDEN TESTS
 answer.that("the cause", said, claims.entry("cause", "different order", "not with these numbers"), weight=4)
-several = [check.run(numel=21, sizes=(1, 9, 4, 7), ranks=n) for n in (1, 2, 3, 4)]
+several = check.runs(ranks=(1, 2, 3, 4), numel=21, sizes=(1, 9, 4, 7))
 many = check.run(numel=24, sizes=(1, 2) * 8)
 doubles = check.run(numel=20, sizes=(5, 5, 5, 5), dtype=torch.float64)
-check.that("1 to 4 ranks", several, everyone_has_the_sums, weight=2)
-check.that("many pieces, other kinds of numbers", [many, doubles], everyone_has_the_sums, weight=2)
+check.that("1 to 4 ranks", several, claims.everyone_has_the_sum, weight=2)
+check.that("many pieces, other kinds of numbers", [many, doubles], claims.everyone_has_the_sum, weight=2)
 check.that("the pieces one by one", [*several, many], one_for_each_piece)
 ### END HIDDEN TESTS
 answer.score() + check.score()
@@ -819,8 +794,8 @@ answer.score() + check.score()
 #
 # On 64 GPUs nobody reads timelines by eye. Every rank leaves a list of what it called, and a short program looks for
 # the first call that not all of them made; this is how the dumps of PyTorch's flight recorder are read. Write it for
-# all-reduces. `trace` is a list of dicts as in `examine(...).trace`, all ranks' records together; of each record you
-# need `"rank"` and `"kind"`. A rank that called nothing is not in it.
+# all-reduces. `trace` is a list of operations as in `examine(...).trace`, those of all ranks together; of each
+# operation `op` you need `op.rank` and `op.kind`. A rank that called nothing is not in it.
 
 
 # %% nbgrader={"grade_id": "first_missing", "solution": true}
@@ -829,7 +804,7 @@ def first_missing(trace, world_size):
     ### BEGIN SOLUTION
     calls = [0] * world_size
     for op in trace:
-        calls[op["rank"]] += op["kind"] == "all_reduce"
+        calls[op.rank] += op.kind == "all_reduce"
     fewest = min(calls)
     if fewest == max(calls):
         return None
@@ -838,7 +813,8 @@ def first_missing(trace, world_size):
 
 
 # %% nbgrader={"grade_id": "test_first_missing", "grade": true, "points": 2}
-from ringzero.lab import Check
+from ringzero.lab import Check, claims
+from ringzero.record.operation import Operation
 
 check = Check("first_missing", points=2, world_size=WORLD_SIZE, device=DEVICE)
 
@@ -846,7 +822,7 @@ check = Check("first_missing", points=2, world_size=WORLD_SIZE, device=DEVICE)
 def trace_of(calls, others=("send", "recv")):
     """Rank r makes ``calls[r]`` all_reduces, and some other calls between them."""
     return [
-        {"rank": rank, "kind": kind, "bytes": 4, "line": "cell 1 line 1"}
+        Operation(kind, rank, start=float(turn), bytes=4, line="cell 1 line 1")
         for turn in range(max(calls))
         for rank in range(len(calls))
         for kind in (*others[: (rank + turn) % 3], *["all_reduce"] * (turn < calls[rank]))
@@ -863,18 +839,16 @@ def says(expected):
 
 
 one = check.run(trace_of([7, 6, 6, 6]), 4)
-good = check.run(trace_of([3, 3, 3]), 3)
 check.that("rank 0 alone in its seventh: all_reduce 7, ranks 1, 2, 3", one, says((7, [1, 2, 3])))
-check.that("None when all called alike", good, says(None))
+check.that("None when all called alike", check.run(trace_of([3, 3, 3]), 3), says(None))
 ### BEGIN HIDDEN TESTS
 never = check.run(trace_of([2, 2, 0, 2], others=()), 4)
 apart = check.run(trace_of([5, 3, 9, 3]), 4)
 many = check.run(trace_of([40] * 17 + [39] + [40] * 46), 64)
-alone = check.run(trace_of([2]), 1)
 check.that("a rank that called nothing", never, says((1, [2])))
 check.that("the first, where ranks are far apart", apart, says((4, [1, 3])), weight=2)
 check.that("one rank of 64", many, says((40, [17])))
-check.that("a single rank", alone, says(None))
+check.that("a single rank", check.run(trace_of([2]), 1), says(None))
 ### END HIDDEN TESTS
 check.score()
 

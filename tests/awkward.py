@@ -71,7 +71,18 @@ class MixedTypes(nn.Module):
         return self.last(torch.tanh(self.middle(self.first(tokens.float() / 10).double())).float())
 
 
+def mlp(seed=0, width=8, layers=4):
+    """The plain MLP, of linear layers from ``width`` to ``width`` numbers."""
+    torch.manual_seed(seed)
+    return nn.Sequential(*(nn.Linear(width, width) for _ in range(layers)))
+
+
 MODELS = {model.__name__: model for model in (Tied, Frozen, Unused, OddSizes, MixedTypes)}
+
+
+def model_of(name, seed=0):
+    torch.manual_seed(seed)
+    return MODELS[name]()
 
 
 def batch(step, size=24):
@@ -82,3 +93,12 @@ def batch(step, size=24):
 
 def loss_of(model, tokens, targets):
     return (model(tokens) - targets).square().mean()
+
+
+def error_of(work):
+    """What ``work`` raises, as text; it must raise on every rank, or the next collective hangs."""
+    try:
+        work()
+    except (ValueError, TypeError, RuntimeError) as error:
+        return str(error)
+    return "nothing was raised"

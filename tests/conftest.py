@@ -1,10 +1,60 @@
+import re
 import shutil
+from pathlib import Path
 
 import pytest
+
+from ringzero.ranks import call
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = "--no-sandbox --disable-gpu --disable-background-networking --no-first-run --disable-component-update"
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium on the PATH (apt install chromium)")
+
+
+# Groups of tests that take longest. They begin first, so that no worker is left alone with one of them at the end.
+SLOWEST = (
+    *("test_book", "lab 06", "lab 04", "test_grading", "lab 02", "lab 01", "test_generated_faults", "lab 09", "lab 03"),
+    *(
+        "test_cluster",
+        "test_strict",
+        "lab 05",
+        "test_mutants",
+        "test_zero",
+        "test_bert",
+        "test_collectives",
+        "test_data_parallel",
+    ),
+    *("test_launch", "test_bench_launch"),
+)
+
+# A call of ``launch`` that sets no limit gets one that no load on the machine makes it reach.
+call.launch.__kwdefaults__["timeout"] = 1200.0
+
+
+def group_of(nodeid):
+    """Of a test's id: its lab, whose kernel all tests of the lab share, or else its file."""
+    file, _, name = nodeid.partition("::")
+    if lab := re.search(r"test_lab_(\d\d)", file) or ("test_labs" in file and re.search(r"[\[-](\d\d)_", name)):
+        return f"lab {lab[1]}"
+    return Path(file).stem
+
+
+def pytest_collection_modifyitems(items):
+    """The slowest groups first."""
+    places = {name: place for place, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: places.get(group_of(item.nodeid), len(places)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests of one group run on one worker. xdist's own ``loadgroup`` does nothing with pytest 9.2."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return group_of(nodeid)
+
+    return ByGroup(config, log)
 
 
 def pytest_addoption(parser):
@@ -14,14 +64,35 @@ def pytest_addoption(parser):
 @pytest.fixture(scope="session", autouse=True)
 def no_rank_outlives_the_tests():
     yield
-    from ringzero.launch import pool
+    from ringzero.ranks import pool
 
     pool.stop()
 
 
 @pytest.fixture(scope="session")
+def reference(request):
+    """The instructor's notebook of a lab, run from top to bottom in a live kernel."""
+    pytest.importorskip("nbgrader")
+    from ringzero.grading import build_labs
+    from tests.live_notebook import kernel_of
+
+    with kernel_of(build_labs.source_notebook(request.param)) as kernel:
+        kernel.run_all()
+        yield kernel
+
+
+def pytest_generate_tests(metafunc):
+    """A test that takes ``reference`` runs on the lab that its module names, ``LAB``, or on all of its ``LABS``."""
+    if "reference" in metafunc.fixturenames:
+        stated = [mark for mark in metafunc.definition.iter_markers("parametrize") if "reference" in mark.args[0]]
+        if not stated:
+            labs = getattr(metafunc.module, "LABS", None) or [metafunc.module.LAB]
+            metafunc.parametrize("reference", labs, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="module")
 def browser():
-    """One for all the tests: a second one cannot start beside the first."""
+    """One for all tests of a module: a second one cannot start beside the first."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

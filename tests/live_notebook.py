@@ -4,17 +4,24 @@ import contextlib
 import copy
 
 from nbclient import NotebookClient
-from nbgrader.utils import determine_grade, is_grade
+from nbgrader.utils import determine_grade, is_grade, is_solution
+
+# Far above any load: on a busy machine nbclient's own limits lose the output of a cell 4 s after its end.
+CEILINGS = {"timeout": 3600, "iopub_timeout": 600, "startup_timeout": 600}
 
 
 class Kernel:
-    """A notebook in a live kernel, whose cells can be run again with other contents."""
+    """A notebook in a live kernel, whose cells can be run again with other contents.
+
+    ``cells`` are the code cells by name, with the outputs of ``run_all``.
+    """
 
     def __init__(self, notebook):
         self.notebook = copy.deepcopy(notebook)
-        self.client = NotebookClient(self.notebook, allow_errors=True, timeout=120, kernel_name="python3")
+        self.client = NotebookClient(self.notebook, allow_errors=True, kernel_name="python3", **CEILINGS)
         self.places = {cell.id: index for index, cell in enumerate(self.notebook.cells)}
         self.texts = {cell.id: cell.source for cell in self.notebook.cells}  # nbclient keeps the text last run
+        self.cells = {}
 
     def run(self, cell_id, source=None):
         """The cell after a run with ``source``, or with its own text."""
@@ -25,7 +32,35 @@ class Kernel:
         return cell
 
     def run_all(self):
-        return {cell.id: self.run(cell.id) for cell in self.notebook.cells if cell.cell_type == "code"}
+        self.cells = {cell.id: self.run(cell.id) for cell in self.notebook.cells if cell.cell_type == "code"}
+        return self.cells
+
+    @property
+    def tests(self):
+        """The names of the test cells, in the notebook's order."""
+        return [cell.id for cell in self.notebook.cells if is_test(cell)]
+
+    def cell_with(self, words):
+        """The one code cell that has these words in its text."""
+        (cell,) = (cell for cell in self.cells.values() if words in cell.source)
+        return cell
+
+    @contextlib.contextmanager
+    def changed(self, replacements):
+        """Run these cells with other texts, ``{cell_id: source}``; at the end, run them with their own again."""
+        try:
+            for cell_id, source in replacements.items():
+                cell = self.run(cell_id, source)
+                assert not errors(cell), text_of(cell)
+            yield self
+        finally:
+            for cell_id in replacements:
+                self.run(cell_id)
+
+    def with_ranks(self, world_size):
+        """As ``changed``, of the parameters: another number of ranks, on the CPU."""
+        (parameters,) = (cell for cell in self.notebook.cells if "parameters" in cell.metadata.get("tags", []))
+        return self.changed({parameters.id: f'WORLD_SIZE = {world_size}\nDEVICE = "cpu"'})
 
 
 @contextlib.contextmanager
@@ -35,8 +70,12 @@ def kernel_of(notebook):
         yield kernel
 
 
+def is_test(cell):
+    return cell.cell_type == "code" and is_grade(cell) and not is_solution(cell)
+
+
 def grades(cells):
-    return {cell.id: determine_grade(cell) for cell in cells if is_grade(cell) and cell.cell_type == "code"}
+    return {cell.id: determine_grade(cell) for cell in cells if is_test(cell)}
 
 
 def errors(cell):

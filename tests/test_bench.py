@@ -7,11 +7,13 @@ import pytest
 from click.testing import CliRunner
 
 from ringzero.bench import collectives
-from ringzero.bench.collectives import IN_PLACE, OUT_OF_PLACE, Line, Timing
+from ringzero.bench.collectives import Line
 from ringzero.cli import main
 from ringzero.collectives import ALGORITHMS
 from ringzero.collectives.auto import chosen
 from ringzero.costs import alpha_beta
+from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.measure.timing import IN_PLACE, OUT_OF_PLACE, Timing
 
 ROW = {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"}
 
@@ -19,10 +21,10 @@ ROW = {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"}
 @pytest.fixture(autouse=True)
 def few_iterations(monkeypatch):
     def measure(*arguments):
-        from ringzero.bench import timing
+        from ringzero.measure import collective
 
-        timing.WARM_UP, timing.ITERATIONS = 1, 2
-        return timing.measure(*arguments)
+        collective.WARM_UP, collective.ITERATIONS = 1, 2
+        return collective.measure(*arguments)
 
     monkeypatch.setattr(collectives, "measure", measure)
 
@@ -62,12 +64,12 @@ def test_every_collective_is_checked(monkeypatch):
 
     def measure_broken(*arguments):
         import ringzero
-        from ringzero.bench import timing
+        from ringzero.measure import collective
 
-        timing.WARM_UP, timing.ITERATIONS = 1, 1
+        collective.WARM_UP, collective.ITERATIONS = 1, 1
         for name in ringzero._COLLECTIVES:
             setattr(ringzero, name, lambda tensor, *others, **options: tensor)
-        return timing.measure(*arguments)
+        return collective.measure(*arguments)
 
     monkeypatch.setattr(collectives, "measure", measure_broken)
     found = collectives.lines(tuple(ALGORITHMS.keys() - {"barrier"}), (2,), (4096,))
@@ -85,11 +87,11 @@ def test_times_that_follow_the_model_are_predicted():
     """Also where the algorithm or its pieces change with the size: alpha and beta are the machine's."""
     _, pieces = chosen("all_reduce", "double_binary_tree", 4, 2**20)
     coefficients = {
-        2**14: ("recursive_doubling", alpha_beta.recursive_doubling_all_reduce_coefficients(4)),
-        2**18: ("rabenseifner", alpha_beta.rabenseifner_all_reduce_coefficients(4)),
-        2**20: ("double_binary_tree", alpha_beta.double_binary_tree_all_reduce_coefficients(4, **pieces)),
-        2**24: ("ring", alpha_beta.ring_all_reduce_coefficients(4)),
-        2**26: ("torus_2d", alpha_beta.torus_2d_all_reduce_coefficients(2, 2)),
+        2**14: ("recursive_doubling", COEFFICIENTS["all_reduce"]["recursive_doubling"](4)),
+        2**18: ("rabenseifner", COEFFICIENTS["all_reduce"]["rabenseifner"](4)),
+        2**20: ("double_binary_tree", COEFFICIENTS["all_reduce"]["double_binary_tree"](4, **pieces)),
+        2**24: ("ring", COEFFICIENTS["all_reduce"]["ring"](4)),
+        2**26: ("torus_2d", COEFFICIENTS["all_reduce"]["torus_2d"](4)),
     }
     series = [
         line(size, alpha_beta.seconds(cost, size, 20e-6, 1e-9), algorithm=name)

@@ -1,11 +1,16 @@
 """The benchmark of ``launch`` runs beside its peers and checks their sums. Its times are reported, never asserted."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 from click.testing import CliRunner
 
+from ringzero import processes
 from ringzero.bench import launch as bench
 from ringzero.cli import main
 
@@ -35,10 +40,29 @@ def test_bench_launch_writes_rows_and_names_a_missing_peer(tmp_path, monkeypatch
         assert row["ratio"] == pytest.approx(row["peer"] / row["ours"])
 
 
-def test_engines_answer_too():
-    bench_engines = "ipyparallel, warm engines"
-    with bench._caller(bench_engines, 2) as caller:
+ENGINES = """
+import os, signal
+from ringzero.bench import launch
+
+if __name__ == "__main__":
+    with launch._caller("ipyparallel, warm engines", 2) as caller:
         assert caller(2) > 0
+        print(*{each.environ()[launch.MARK] for each in launch.processes.marked(launch.MARK)}, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_engines_answer_and_end_with_a_benchmark_that_is_killed(tmp_path):
+    script = tmp_path / "killed.py"
+    script.write_text(ENGINES)
+    done = subprocess.run([sys.executable, script], stdout=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    marks = done.stdout.split()
+    assert marks
+    deadline = time.monotonic() + 300
+    while any(list(processes.marked(bench.MARK, mark)) for mark in marks) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert [mark for mark in marks if list(processes.marked(bench.MARK, mark)) or os.path.exists(mark)] == []
 
 
 def test_a_contender_that_returns_a_wrong_sum_is_no_result():

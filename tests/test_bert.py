@@ -17,7 +17,7 @@ import torch.distributed as dist
 from click.testing import CliRunner
 
 from ringzero import Cluster, RankError, launch
-from ringzero.launch.cluster import address, missing_ability
+from ringzero.ranks.cluster import address, missing_ability
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "book" / "examples"
 sys.path.insert(0, str(EXAMPLES))  # the ranks look where this process does
@@ -54,7 +54,7 @@ def trained(line, dies_at=None, wrap=bert.DistributedDataParallel):
 
 
 def curve(line=TINY, world_size=2, **options):
-    first, *others = launch(lambda: trained(line, **options), world_size=world_size, device="cpu", timeout=60).returns
+    first, *others = launch(lambda: trained(line, **options), world_size=world_size, device="cpu").returns
     assert all(other == first for other in others)
     return first
 

@@ -7,9 +7,25 @@ import torch
 import torch.distributed as dist
 
 from ringzero import collectives
-from ringzero.lab import Check, LabError, budget, check_parameters, claims, runs, written
-from ringzero.lab import explorer as drawings
+from ringzero.lab import (
+    LIBRARY,
+    Check,
+    LabError,
+    budget,
+    check_parameters,
+    claims,
+    execute,
+    explore,
+    handle,
+    runs,
+    slide,
+    written,
+)
 from ringzero.lab.runs import Case, Run
+from ringzero.lab.shown import drawing, explorer
+from ringzero.processes import plain
+from ringzero.ranks import Ranks, RankTimeout
+from ringzero.record.operation import Operation
 
 
 @pytest.fixture(autouse=True)
@@ -53,12 +69,6 @@ def step(tensor, shift=1):
 
 def from_the_left(run):
     return claims.equal("the tensor", run.after, [run.inputs[rank - 1] for rank in range(run.world_size)])
-
-
-def slow_step(tensor, seconds):
-    if dist.get_rank() == 1:
-        time.sleep(seconds)
-    step(tensor)
 
 
 def lingers(tensor):
@@ -162,13 +172,30 @@ def test_what_a_function_may_be_built_from(function, built_from, why):
     check = make(function, built_from=built_from)
     run = check.run(numel=5)
     check.that("runs", run, lambda run: None)
-    assert [reason for _, reason, _ in check._claims] == [why and f"with 3 ranks, 5 float32 numbers: {why}"]
+    check.score()
+    assert [verdict.why for verdict in check.verdicts] == [why and f"with 3 ranks, 5 float32 numbers: {why}"]
+
+
+def test_ringzeros_collectives_are_allowed_where_the_check_says_so():
+    run = Run(Case(1, None, torch.float32, (), {}), None)
+    common = {"rank": 0, "start": 0.0, "end": 1.0, "bytes": 4, "members": (0,)}
+    run.operations = [[Operation(kind, call=1, peer=0, **common) for kind in ("header", "send", "recv")]]
+    for built_from, reason in (
+        (("send", "recv"), "used a collective of ringzero; build it from send and recv"),
+        ((LIBRARY,), None),
+    ):
+        check = Check(print, points=1, world_size=2, built_from=built_from)
+        said = check._nothing_proved(run)
+        assert (reason is None and said is None) or reason in said
+    run.operations[0].append(Operation("all_reduce", **common))
+    assert "build it from ringzero's collectives" in check._nothing_proved(run)
 
 
 def test_a_function_of_plain_values_on_several_ranks():
     check = make(ranks_of)
     run = check.run(factor=2, ranks=3)
     check.that("runs", run, lambda run: None)
+    check.score()
     assert run.returned == [0, 2, 4]
     assert str(run.case) == "3 ranks, (factor=2)"
 
@@ -186,12 +213,8 @@ def test_a_claim_that_breaks_does_not_hold(capsys):
 
 def test_nothing_reaches_stderr(capfd):
     check = make(absent)
-    budget.CALL_SECONDS, kept = 1.5, budget.CALL_SECONDS
-    try:
-        check.that("shifted", check.run(numel=10), from_the_left)
-        check.score()
-    finally:
-        budget.CALL_SECONDS = kept
+    check.that("shifted", check.run(numel=10), from_the_left)
+    check.score()
     assert capfd.readouterr().err == ""
 
 
@@ -213,36 +236,93 @@ def test_sums_of_inputs_are_exact(dtype):
     assert torch.equal(here.to(run.total().dtype), run.total())
 
 
+def test_a_harness_gets_the_functions_and_then_the_case():
+    def harness(first, second, x, *, y):
+        return {"sum": first(x) + second(y), "rank": dist.get_rank()}
+
+    check = make(double, harness=harness, uses=(ranks_of,))
+    run, *several = check.run(5, y=7), *check.runs(5, ranks=(1, 2), y=lambda n: 10 * n)
+    check.that("called", [run, *several], lambda run: None)
+    assert check.score() == 4
+    assert [report.sum for report in run.reports] == [10, 17, 24]
+    assert [[report.sum for report in run.reports] for run in several] == [[10], [10, 30]]
+    assert check.name == "double"
+
+
+def test_a_handle_is_a_name_and_bytes(monkeypatch):
+    names = {"mine": double, "three": 3}
+    monkeypatch.setattr(handle, "notebook_names", lambda: names)
+    first, again = handle.of("mine"), handle.of("mine")
+    assert first == again
+    assert first.problem is None
+    names["mine"] = lambda x: 3 * x
+    assert handle.newest(first).version == first.version + 1
+    assert handle.of("three").problem == "three is 3, not a function: run the cell that defines it, then this one"
+    assert handle.of("none").problem == "none is not defined: run the cell that defines it, then this one"
+    lock = __import__("threading").Lock()
+    names["mine"] = lambda: lock
+    assert "mine cannot be sent to the ranks" in handle.of("mine").problem
+
+
 # What goes wrong.
 
 
-def verdict(function, *sizes, seconds=20.0, monkeypatch=None):
-    if monkeypatch is not None:
-        monkeypatch.setattr(budget, "CALL_SECONDS", seconds)
+def verdict(function, *sizes):
+    """The points, and why each claim does not hold."""
     check = make(function)
     every = [check.run(numel=size) for size in sizes]
     for run in every:
         check.that(f"{run.numel}", run, from_the_left)
-    start = time.monotonic()
     points = check.score()
-    return points, [why for _, why, _ in check._claims], time.monotonic() - start
+    return points, [verdict.why for verdict in check.verdicts]
+
+
+@pytest.fixture
+def launches(monkeypatch):
+    """A list that grows with every launch of a check."""
+    found, launch = [], execute.ringzero.launch
+
+    def counted(*args, **options):
+        found.append(args)
+        return launch(*args, **options)
+
+    monkeypatch.setattr(execute.ringzero, "launch", counted)
+    return found
 
 
 def test_not_written_yet():
-    points, reasons, _ = verdict(unfinished, 10, 20)
+    points, reasons = verdict(unfinished, 10, 20)
     assert points == 0
     assert reasons == ["unfinished is not written yet"] * 2
 
 
 def test_one_case_that_raises_loses_only_itself():
-    points, reasons, _ = verdict(fails_for_seven, 5, 7, 9)
+    points, reasons = verdict(fails_for_seven, 5, 7, 9)
     assert points == pytest.approx(2.67)
     assert "raised IndexError: seven" in reasons[1]
     assert 'raise IndexError("seven")' in reasons[1]
 
 
+def all_fail_for_seven(tensor):
+    step(tensor)
+    if tensor.numel() == 7:
+        raise IndexError(f"seven on {dist.get_rank()}")
+
+
+def test_what_all_ranks_raise_costs_no_launch_of_its_own(monkeypatch):
+    launches, launch = [], execute.ringzero.launch
+    monkeypatch.setattr(
+        execute.ringzero, "launch", lambda *args, **options: launches.append(1) or launch(*args, **options)
+    )
+    points, reasons = verdict(all_fail_for_seven, 7, 5, 7, 9)
+    assert points == 2
+    assert "raised IndexError: seven on" in reasons[0]
+    assert [reason is None for reason in reasons] == [False, True, False, True]
+    assert len(launches) == 1
+
+
 def test_a_message_left_over_does_not_spoil_the_next_case():
-    points, reasons, _ = verdict(leaves_a_message, 5, 6)
+    points, reasons = verdict(leaves_a_message, 5, 6)
     assert points == 2
     assert "rank 0 never called wait() on its send to rank 1" in reasons[0]
 
@@ -261,8 +341,8 @@ def test_result_that_is_not_plain_data(capsys):
     assert "is a builtins.object" in capsys.readouterr().out
 
 
-def test_hang_names_the_ranks_and_keeps_what_was_done(monkeypatch):
-    points, reasons, _ = verdict(absent_for_large, 10, 200, 20, seconds=2.0, monkeypatch=monkeypatch)
+def test_hang_names_the_ranks_and_keeps_what_was_done():
+    points, reasons = verdict(absent_for_large, 10, 200, 20)
     assert points == pytest.approx(1.33)
     assert reasons[0] is None
     assert "no end after" in reasons[1]
@@ -271,38 +351,37 @@ def test_hang_names_the_ranks_and_keeps_what_was_done(monkeypatch):
     assert "not run: absent_for_large hung with 3 ranks, 200 float32 numbers" in reasons[2]
 
 
-def test_a_hang_is_seen_at_once_when_the_absent_rank_has_returned():
-    points, reasons, seconds = verdict(absent_for_large, 10, 200)
+def test_a_hang_is_seen_long_before_the_time_is_up(monkeypatch):
+    monkeypatch.setattr(budget, "CALL_SECONDS", 600.0)
+    points, reasons = verdict(absent_for_large, 10, 200)
     assert points == 2
     assert "rank 1 had returned" in reasons[1]
-    assert seconds < 0.8 * budget.CALL_SECONDS
     assert budget._hangs["absent_for_large"].seconds < 0.5 * budget.CALL_SECONDS
 
 
 def test_ranks_that_are_done_long_before_a_slow_one():
-    points, reasons, _ = verdict(lingers, 5, 6, 7)
+    points, reasons = verdict(lingers, 5, 6, 7)
     assert (points, reasons) == (4, [None] * 3)
 
 
-def test_a_hanging_function_is_not_run_again(monkeypatch):
-    verdict(absent, 10, seconds=2.0, monkeypatch=monkeypatch)
-    start = time.monotonic()
-    _, reasons, _ = verdict(absent, 10, 20)
-    assert time.monotonic() - start < 0.5
+def test_a_hanging_function_is_not_run_again(launches):
+    verdict(absent, 10)
+    _, reasons = verdict(absent, 10, 20)
+    assert len(launches) == 1
     assert all("not run again: absent hung with 3 ranks, 10 float32 numbers" in reason for reason in reasons)
 
 
-def test_a_function_that_calls_a_hanging_one_is_not_run(monkeypatch):
+def test_a_function_that_calls_a_hanging_one_is_not_run(launches):
     names = {"dist": dist}
     exec("def stuck(tensor):\n    if dist.get_rank() != 1:\n        dist.recv(tensor, src=1)", names)
     exec("def caller(tensor):\n    stuck(tensor)", names)
     exec("def other(tensor):\n    return 1", names)
-    verdict(names["stuck"], 10, seconds=2.0, monkeypatch=monkeypatch)
-    _, reasons, seconds = verdict(names["caller"], 10)
+    verdict(names["stuck"], 10)
+    _, reasons = verdict(names["caller"], 10)
     assert reasons == [
         "with 3 ranks, 10 float32 numbers: not run: it calls stuck, and stuck hung with 3 ranks, 10 float32 numbers"
     ]
-    assert seconds < 0.5
+    assert len(launches) == 1
     check = make(names["other"])
     check.that("runs", check.run(numel=0), lambda run: None)
     assert check.score() == 4
@@ -310,43 +389,56 @@ def test_a_function_that_calls_a_hanging_one_is_not_run(monkeypatch):
 
 def test_all_hangs_together_stay_within_the_budget(monkeypatch):
     assert budget.call_seconds() == 20.0
-    budget.hung("a", double, b"", 20.0, "a hung")
+    budget.hung(handle.Handle("a"), 20.0, "a hung")
     spent, calls = 20.0, 0
     while spent < budget.ALL_HANGS_SECONDS - 1:
         seconds = budget.call_seconds()
         assert 1.0 <= seconds <= 5.0
-        budget.hung(f"function {calls}", double, b"", seconds, "hung")
+        budget.hung(handle.Handle(f"function {calls}"), seconds, "hung")
         spent, calls = spent + seconds, calls + 1
     assert calls >= 3
     assert spent <= budget.ALL_HANGS_SECONDS
     assert budget.call_seconds() == 1.0
 
 
-def test_a_new_version_gets_its_time_back(monkeypatch):
-    verdict(absent, 10, seconds=1.0, monkeypatch=monkeypatch)
+def test_a_new_version_gets_its_time_back():
+    verdict(absent, 10)
     assert budget.call_seconds() <= 5
-    monkeypatch.setattr(budget, "CALL_SECONDS", 20.0)
 
     def better(tensor):
         step(tensor)
 
     better.__name__ = "absent"
-    points, _, _ = verdict(better, 10)
+    points, _ = verdict(better, 10)
     assert points == 4
     assert budget.call_seconds() == 20.0
 
 
-def test_slow_but_right_passes_though_all_cases_together_take_longer(monkeypatch):
-    monkeypatch.setattr(budget, "CALL_SECONDS", 5.0)
-    check = make(slow_step)
-    every = [check.run(2.0, numel=size) for size in (4, 5, 6)]
-    check.that("shifted", every, from_the_left)
-    assert check.score() == 4, check._claims
-    assert budget.call_seconds() == 5.0
+@pytest.mark.parametrize(("share", "passes"), [(0.5, True), (0.9, False)])
+def test_slow_but_right_passes_though_all_cases_together_take_longer(monkeypatch, share, passes):
+    """A case in which the time ran out gets a call of its own, unless it had nearly all of the time."""
+    calls = []
+
+    def launch(play, students, harness, cases, directory, *, world_size, timeout, **_):
+        """Plays the first case; the next one has a ``share`` of the time, which is then up."""
+        calls.append(len(cases))
+        report = {"returned": None, "after": None, "guards_kept": True, "operations": [], "device": "cpu"}
+        for rank in range(world_size):
+            plain.dump(report | {"time": time.time() - share * timeout}, f"{directory}/0-{rank}")
+        if len(cases) > 1:
+            raise RankTimeout("the time is up", 0, [""] * world_size, deadlocked=False)
+        return Ranks([None] * world_size, [""] * world_size, timeout)
+
+    monkeypatch.setattr(execute.ringzero, "launch", launch)
+    check = make(double)
+    every = [check.run(x, ranks=3) for x in (4, 5, 6)]
+    check.that("ends", every, lambda run: None)
+    assert check.score() == 4 * passes
+    assert calls == ([3, 2, 1] if passes else [3])
+    assert ("no end after 18 s" in str(check.verdicts[0].why)) == (not passes)
 
 
 def test_lab_launch_counts_hangs(monkeypatch):
-    from ringzero import RankTimeout
     from ringzero.lab import launch
 
     assert launch(double, 4, world_size=2).returns == [8, 8]
@@ -412,9 +504,9 @@ def test_slider_draws_anew_and_turns_errors_into_a_line():
             raise RuntimeError("two <is not drawn>")
         if value == 3:
             raise RuntimeError("rank 1 failed:\n ... NotImplementedError\n")
-        return drawings.Note(f"drawn {value}")
+        return drawing.Note(f"drawn {value}")
 
-    box = drawings.slide("size", {"one": 1, "two": 2, "three": 3}, drawn)
+    box = slide("size", {"one": 1, "two": 2, "three": 3}, drawn)
     slider, shown = box.children
     assert repr(box) == "size one: drawn 1"
     assert shown.value == "<p>drawn 1</p>"
@@ -427,14 +519,14 @@ def test_slider_draws_anew_and_turns_errors_into_a_line():
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_what_is_drawn_is_what_ran(n):
-    schedule, shares = drawings.observe(ring, n, 840, {})
+    schedule, shares = drawing.observe(handle.of(ring), n, 840, {})
     collectives.verify(schedule)
-    ours = collectives.ring_all_reduce(n)
+    ours = collectives.ALGORITHMS["all_reduce"]["ring"](n)
     assert len(schedule.rounds) == len(ours.rounds)
     assert schedule.bytes_sent(840, 4).tolist() == ours.bytes_sent(840, 4).tolist()
     assert sum(shares) == pytest.approx(1)
     if n > 1:
-        assert drawings.price(schedule, shares, 1e6, 1e-5, 1e-9) == pytest.approx(2 * (n - 1) * (1e-5 + 1e6 / n * 1e-9))
+        assert drawing.price(schedule, shares, 1e6, 1e-5, 1e-9) == pytest.approx(2 * (n - 1) * (1e-5 + 1e6 / n * 1e-9))
 
 
 def test_codes_tell_element_and_ranks():
@@ -444,15 +536,16 @@ def test_codes_tell_element_and_ranks():
 
 
 def test_nothing_to_draw():
-    assert "unfinished is not written yet" in repr(drawings.draw(unfinished, world_size=2))
-    assert "no_such is not defined" in repr(drawings.draw("no_such", world_size=2))
+    assert "unfinished is not written yet" in repr(drawing.draw(unfinished, world_size=2))
+    assert "no_such is not defined" in repr(drawing.draw("no_such", world_size=2))
 
 
 def test_explorer_redraws_and_says_what_went_wrong(monkeypatch):
     pytest.importorskip("ipywidgets")
     names = {"ring": ring, "seconds": lambda size, n, alpha, beta: 2 * (n - 1) * (alpha + size / n * beta)}
-    monkeypatch.setattr(drawings, "notebook_names", lambda: names)
-    box = drawings.explore(all_reduce="ring", seconds="seconds", world_size=2)
+    for module in (explorer, handle):
+        monkeypatch.setattr(module, "notebook_names", lambda: names)
+    box = explore(all_reduce="ring", seconds="seconds", world_size=2)
     page = box.children[-1]
     assert "<svg" in page.value
     assert ": the same." in page.value
@@ -472,7 +565,7 @@ def test_explorer_redraws_and_says_what_went_wrong(monkeypatch):
     ranks.value = 3
     assert "ring is not defined" in page.value
     names["ring"] = ring
-    monkeypatch.setattr(drawings, "price", None)
+    monkeypatch.setattr(explorer, "price", None)
     ranks.value = 2
     assert "The explorer failed: TypeError" in page.value
 

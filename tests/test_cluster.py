@@ -15,8 +15,8 @@ import torch
 import torch.distributed as dist
 
 from ringzero import RankError, RankTimeout
-from ringzero.launch import cluster as module
-from ringzero.launch.cluster import Cluster, ClusterUnavailable, address, bytes_per_second, missing_ability
+from ringzero.ranks import cluster as module
+from ringzero.ranks.cluster import Cluster, ClusterUnavailable, address, bytes_per_second, missing_ability
 
 emulated = pytest.mark.skipif(missing_ability() is not None, reason=f"no emulated cluster here: {missing_ability()}")
 
@@ -67,7 +67,7 @@ def test_a_trace_and_an_error_come_back_as_from_one_machine(cluster):
         return dist.get_rank()
 
     ranks = cluster.launch(work, trace=True)
-    assert [(op["rank"], op["kind"], op["bytes"]) for op in ranks.trace] == [(r, "all_reduce", 4000) for r in range(4)]
+    assert [(op.rank, op.kind, op.bytes) for op in ranks.trace] == [(r, "all_reduce", 4000) for r in range(4)]
 
     def fails():
         if dist.get_rank() == 3:
@@ -136,7 +136,7 @@ def work():
 ranks = launch(work, trace=True)
 if os.environ["RANK"] == "3":
     print("returned", ranks.returns)
-    print("ends", *(op["end"] for op in ranks.trace if op["kind"] == "all_reduce"))
+    print("ends", *(op.end for op in ranks.trace if op.kind == "all_reduce"))
 """
 
 
@@ -159,9 +159,18 @@ def test_a_limit_inside_the_nodes():
 
 
 def alive(pids):
-    """Those of ``pids`` that still run after a moment; whether anybody has collected them yet does not matter."""
-    _, left = psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=5)
-    return [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
+    """Those of ``pids`` that do not end; whether anybody has collected the ended ones does not matter."""
+    deadline = time.monotonic() + 300
+    while (left := list(filter(_runs, pids))) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left
+
+
+def _runs(pid):
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @emulated
@@ -185,7 +194,7 @@ def test_nothing_is_left_even_when_the_body_fails():
 def test_the_network_ends_with_the_process_that_made_it():
     code = """
 import os, signal
-from ringzero.launch.cluster import Cluster
+from ringzero.ranks.cluster import Cluster
 cluster = Cluster(nodes=2, ranks_per_node=1).__enter__()
 cluster.launch(os.getpid)
 print(*cluster._holders, *cluster._pool.pids, flush=True)
@@ -248,7 +257,7 @@ def test_a_lab_falls_back_to_one_node_and_says_so(monkeypatch, capsys):
     monkeypatch.setattr(module, "NEW_NETWORK", ("sh", "-c", "echo Operation not permitted >&2; exit 1"))
     with lab.cluster(nodes=2, ranks_per_node=1, inter_node="1gbit") as cluster:
         assert (cluster.nodes, cluster.ranks_per_node, cluster.world_size) == (1, 2, 2)
-        assert cluster.launch(dist.get_rank, timeout=30).returns == [0, 1]
+        assert cluster.launch(dist.get_rank).returns == [0, 1]
     said = capsys.readouterr().out
     assert said.startswith(
         "One node with 2 ranks instead of 2 nodes: timings will differ. An emulated cluster needs user"

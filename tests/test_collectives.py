@@ -134,43 +134,28 @@ def compare():
 
 @pytest.mark.parametrize("world_size", [5, 1, 2, 3, 4, 6])
 def test_equal_to_torch_distributed(world_size):
-    returns = launch(compare, world_size=world_size, timeout=200).returns
+    returns = launch(compare, world_size=world_size).returns
     assert [wrong for wrong, _ in returns] == [[]] * world_size
     assert [digests for _, digests in returns] == [returns[0][1]] * world_size, "ranks hold different bits"
 
 
-def round_by_round(plain):
-    """As on a GPU, but with gloo, which has no way to post several messages as one: only in name."""
-    from ringzero.collectives import run
-
-    run._in_groups = lambda tensor: True
-    asked = []
-    if plain:
-        dist.group.WORLD = dist.new_group(backend="gloo")
-    else:
-        recording = type(dist.group.WORLD)
-        recording._start_coalescing = recording._end_coalescing = lambda self, device: asked.append(device.type)
-    return *compare(), len(asked)
-
-
-@pytest.mark.parametrize("plain", [True, False])
-def test_a_round_as_one_batch(plain):
-    returns = launch(round_by_round, plain, world_size=4, timeout=200).returns
-    assert [wrong for wrong, _, _ in returns] == [[]] * 4
-    assert [digests for _, digests, _ in returns] == [returns[0][1]] * 4
-    assert all((asked > 0) != plain for _, _, asked in returns)
+def test_a_round_as_one_batch():
+    """As on a GPU, where the messages of a round are one operation."""
+    returns = launch(compare, world_size=4, device="strict", timeout=600).returns
+    assert [wrong for wrong, _ in returns] == [[]] * 4
+    assert [digests for _, digests in returns] == [returns[0][1]] * 4
 
 
 def through_the_host():
     """As with a GPU and gloo, but the GPU: buffers are copied, and the results copied back."""
     from ringzero.collectives import run
 
-    run._needs_the_host = lambda tensor, group: True
+    run.needs_the_host = lambda device, group: True
     return compare()[0]
 
 
 def test_a_tensor_the_group_cannot_send_goes_through_the_host():
-    assert launch(through_the_host, timeout=200).returns == [[], []]
+    assert launch(through_the_host).returns == [[], []]
 
 
 def cut_small(segment_bytes, packed_bytes):
@@ -185,7 +170,7 @@ def cut_small(segment_bytes, packed_bytes):
 
 @pytest.mark.parametrize("limits", [(400, 0), (4096, 1000), (100_000, 100_000)])
 def test_messages_cut_and_packed(limits):
-    assert launch(cut_small, *limits, world_size=3, timeout=60).returns == [[]] * 3
+    assert launch(cut_small, *limits, world_size=3).returns == [[]] * 3
 
 
 def signed_zeros():
@@ -274,7 +259,7 @@ def one_after_another(seed):
 
 @pytest.mark.parametrize("world_size", [2, 4])
 def test_calls_in_a_row_do_not_mix(world_size):
-    assert launch(one_after_another, 3, world_size=world_size, timeout=60).returns == [[]] * world_size
+    assert launch(one_after_another, 3, world_size=world_size).returns == [[]] * world_size
 
 
 def in_two_threads():
@@ -302,7 +287,7 @@ def in_two_threads():
 
 
 def test_two_threads_do_not_share_scratch_memory():
-    assert launch(in_two_threads, timeout=60).returns == [[], []]
+    assert launch(in_two_threads).returns == [[], []]
 
 
 def in_a_group(ranks):
@@ -342,15 +327,15 @@ def test_bytes_on_the_wire_are_the_schedules(world_size, numel):
     from ringzero.collectives.auto import chosen
 
     cases = [case for case in CASES if world_size in world_sizes(*case, world_size)]
-    trace = launch(each_once, numel, cases, world_size=world_size, trace=True, timeout=60).trace
-    assert {op["kind"] for op in trace} <= {"send", "recv", "header", "barrier"}
+    trace = launch(each_once, numel, cases, world_size=world_size, trace=True).trace
+    assert {op.kind for op in trace} <= {"send", "recv", "header", "barrier"}
     for rank in range(world_size):
         sent = []
         for op in trace:
-            if op["rank"] == rank and op["kind"] == "barrier":
+            if op.rank == rank and op.kind == "barrier":
                 sent.append([])
-            elif op["rank"] == rank and op["kind"] == "send":
-                sent[-1].append((op["peer"], op["bytes"]))
+            elif op.rank == rank and op.kind == "send":
+                sent[-1].append((op.peer, op.bytes))
         for (collective, name), sends in zip(cases, sent, strict=True):
             _, options = chosen(collective, name, world_size, numel * 8)
             schedule = ALGORITHMS[collective][name](world_size, **options)
@@ -363,16 +348,16 @@ def test_bytes_on_the_wire_are_the_schedules(world_size, numel):
 
 def test_no_message_of_others_passes_for_a_header():
     def hide():
-        from ringzero.launch import trace
+        from ringzero.record.wire import HEADER_TAG
 
         peer = 1 - dist.get_rank()
         works = [
-            dist.isend(torch.ones(2), peer, tag=trace.HEADER_TAG),
-            dist.irecv(torch.ones(2), peer, tag=trace.HEADER_TAG),
+            dist.isend(torch.ones(2), peer, tag=HEADER_TAG),
+            dist.irecv(torch.ones(2), peer, tag=HEADER_TAG),
         ]
         [work.wait() for work in works]
 
-    assert {op["kind"] for op in launch(hide, trace=True).trace} == {"send", "recv"}
+    assert {op.kind for op in launch(hide, trace=True).trace} == {"send", "recv"}
 
 
 BAD = {

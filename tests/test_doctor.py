@@ -87,7 +87,7 @@ def test_without_torch_the_course_cannot_run(monkeypatch):
 
 
 def test_ranks_that_do_not_start_are_a_reason_to_fail(monkeypatch):
-    from ringzero.launch import pool
+    from ringzero.ranks import pool
 
     pool.stop()
     monkeypatch.setattr(pool, "torchrun_command", lambda *a: [sys.executable, "-c", "raise SystemExit('no torchrun')"])

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
 from itertools import product
@@ -11,9 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from ringzero.collectives import flat_all_reduce, ring_all_reduce, ring_broadcast, ring_reduce_scatter
+from ringzero.collectives.flat import flat_all_reduce
+from ringzero.collectives.ring import ring_all_reduce, ring_broadcast, ring_reduce_scatter
 from ringzero.collectives.schedule import Round, Schedule
-from ringzero.figures import Figure, before_after, chart, explore, palette, spacetime, standalone, table, timeline
+from ringzero.figures import (
+    Figure,
+    before_after,
+    chart,
+    explore,
+    palette,
+    queues,
+    spacetime,
+    standalone,
+    table,
+    timeline,
+)
+from ringzero.record.operation import COMPUTE, Operation
 
 README_PICTURE = Path(__file__).parents[1] / "book" / "ring.svg"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -204,22 +215,15 @@ def test_a_figure_shows_words_where_html_does_not():
     assert "reduce-scatter, ring, 3 ranks. 2 rounds, 6 transfers" in repr(figure)
 
 
-def test_figures_import_neither_torch_nor_matplotlib():
-    code = (
-        "import sys; from ringzero.figures import spacetime; from ringzero.collectives import ring_all_reduce; "
-        "spacetime(ring_all_reduce(4)); print([m for m in ('torch', 'matplotlib') if m in sys.modules])"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert shown.strip() == "[]"
-
-
-OPERATION = {"kind": "all_reduce", "peer": None, "bytes": 16, "dtype": "float32", "line": "cell 1 line 2", "group": "0"}
+ALL_REDUCE = Operation(
+    kind="all_reduce", rank=0, start=0.0, bytes=16, dtype="float32", line="cell 1 line 2", group="0", members=(0, 1)
+)
 KINDS = ("rank", "chunk")  # texts beside a lane, texts on a bar
 TRACE = [
-    {**OPERATION, "rank": 0, "start": 10.0, "wait": 10.001, "end": 10.004},
-    {**OPERATION, "rank": 1, "start": 10.002, "wait": 10.002, "end": 10.004},
-    {**OPERATION, "rank": 1, "start": 10.0045, "wait": None, "end": None, "kind": "send", "peer": 0},
-    {**OPERATION, "rank": 1, "start": 10.0046, "wait": 10.0046, "end": 10.005, "kind": "header", "peer": 0},
+    ALL_REDUCE._replace(rank=0, start=10.0, wait=10.001, end=10.004),
+    ALL_REDUCE._replace(rank=1, start=10.002, wait=10.002, end=10.004),
+    ALL_REDUCE._replace(rank=1, start=10.0045, wait=None, end=None, kind="send", peer=0),
+    ALL_REDUCE._replace(rank=1, start=10.0046, wait=10.0046, end=10.005, kind="header", peer=0),
 ]
 
 
@@ -252,9 +256,72 @@ def test_timeline_draws_every_operation_where_it_was():
     assert texts == {"rank": ["rank 0", "rank 1"], "chunk": ["all_reduce"] * 2}
 
 
+def computed(kind, start, end, **fields):
+    return Operation(kind, rank=0, start=start, end=end, stream=COMPUTE, line="cell 1 line 1", **fields)
+
+
+STEP = [  # the backward pass stops for an all-reduce, 3 ms
+    computed("forward", 0.0, 0.002),
+    computed("backward", 0.002, 0.009),
+    ALL_REDUCE._replace(start=0.004, wait=0.005, end=0.008),
+    computed("optimizer", 0.009, 0.010),
+]
+
+
+def computing_of(figure):
+    """``{name: [(x, width) of each piece in which the rank computes]}``."""
+    groups = [g for g in svg_of(figure).iter(f"{SVG}g") if g.get("class") == "computing"]
+    return {
+        g.find(f"{SVG}title").text.split(",")[0]: [
+            (float(r.get("x")), float(r.get("width"))) for r in g.iter(f"{SVG}rect") if r.get("class") == "busy"
+        ]
+        for g in groups
+    }
+
+
+def test_timeline_draws_what_a_rank_computes_above_what_it_communicates():
+    figure = timeline(STEP)
+    computing, ((_, pale, solid),) = computing_of(figure), bars_of(figure)
+    assert list(computing) == ["forward", "backward", "optimizer"]
+    assert [len(pieces) for pieces in computing.values()] == [1, 2, 1], "while it waits it does not compute"
+    (before, after), (wait, waits) = computing["backward"], solid
+    assert before[0] + before[1] == pytest.approx(wait, abs=0.2)
+    assert after[0] == pytest.approx(wait + waits, abs=0.2)
+    assert pale[0] < wait, "the message leaves while the rank still computes"
+    heights = {r.get("class"): float(r.get("y")) for r in svg_of(figure).iter(f"{SVG}rect")}
+    assert heights["busy"] < heights["waiting"]
+    labels = [t.text for t in svg_of(figure).iter(f"{SVG}text") if t.get("class") == "chunk"]
+    assert sorted(labels) == ["all_reduce", "backward", "forward", "optimizer"]
+
+
+def test_a_wait_of_another_thread_does_not_stop_what_this_one_computes():
+    trace = [computed("backward", 0.0, 1.0), ALL_REDUCE._replace(start=0.1, wait=0.2, end=0.9, thread=1)]
+    assert len(computing_of(timeline(trace))["backward"]) == 1
+
+
+def test_a_prediction_stands_beside_what_was_measured_on_one_scale():
+    measured = [op._replace(start=op.start + 7, wait=op.wait and op.wait + 7, end=op.end + 7) for op in STEP]
+    predicted = [op._replace(line="", start=op.start * 2, wait=op.wait and op.wait * 2, end=op.end * 2) for op in STEP]
+    figure = timeline([*measured, measured[0]._replace(rank=1)], beside=predicted)
+    texts = [t.text for t in svg_of(figure).iter(f"{SVG}text") if t.get("class") == "rank"]
+    assert texts == ["rank 0", "rank 0", "predicted", "rank 1"]
+    (_, _, real), (title, _, foreseen) = bars_of(figure)
+    assert foreseen[1] == pytest.approx(2 * real[1], rel=0.01)
+    left = computing_of(timeline(STEP))["forward"][0][0]
+    assert foreseen[0] - left == pytest.approx(2 * (real[0] - left), rel=0.01), "both begin at the left"
+    assert title == "all_reduce, 16 bytes: 8 ms", "no line: nobody wrote it"
+    assert "beside 4 predicted" in figure.alt
+
+
+def test_what_begins_and_ends_at_zero_is_drawn():
+    ((_, _, (left, width)),) = bars_of(timeline([ALL_REDUCE._replace(start=0.0, wait=0.0, end=0.0)], span=1.0))
+    assert width == 0.5, "as narrow as a bar can be"
+    assert left == bars_of(timeline([ALL_REDUCE._replace(start=0.0, wait=0.0, end=1.0)]))[0][2][0]
+
+
 def test_timelines_of_one_span_have_one_scale():
-    long = [{**OPERATION, "rank": 0, "start": 5.0, "wait": 5.0, "end": 5.4}]
-    short = [{**OPERATION, "rank": 0, "start": 8.1, "wait": 8.1, "end": 8.2}]
+    long = [ALL_REDUCE._replace(rank=0, start=5.0, wait=5.0, end=5.4)]
+    short = [ALL_REDUCE._replace(rank=0, start=8.1, wait=8.1, end=8.2)]
     (_, _, (_, whole)), (_, _, (later, quarter)) = (
         *bars_of(timeline(long, begin=5.0, span=0.8)),
         *bars_of(timeline(short, begin=8.0, span=0.8)),
@@ -264,10 +331,10 @@ def test_timelines_of_one_span_have_one_scale():
 
 
 def test_timeline_of_a_part_ends_at_its_edges():
-    trace = [{**OPERATION, "rank": r, "start": 1.0 + r, "wait": 1.5 + r, "end": 2.0 + r} for r in range(4)]
+    trace = [ALL_REDUCE._replace(rank=r, start=1.0 + r, wait=1.5 + r, end=2.0 + r) for r in range(4)]
     figure = timeline(trace, begin=2.25, span=1.0)
     bars = bars_of(figure)
-    everything = bars_of(timeline([{**OPERATION, "rank": 0, "start": 2.25, "wait": 2.25, "end": 3.25}]))
+    everything = bars_of(timeline([ALL_REDUCE._replace(rank=0, start=2.25, wait=2.25, end=3.25)]))
     left, width = everything[0][2]
     assert len(bars) == 2, "rank 1 until 3.0, rank 2 from 3.0; rank 0 had ended and rank 3 not begun"
     assert bars[0][1][0] == pytest.approx(left)
@@ -279,7 +346,7 @@ def test_timeline_of_a_part_ends_at_its_edges():
 
 
 def test_where_several_are_on_their_way_the_lane_is_no_darker():
-    trace = [{**OPERATION, "rank": 0, "start": 0.1 * i, "wait": 0.5 + 0.1 * i, "end": 0.6 + 0.1 * i} for i in range(3)]
+    trace = [ALL_REDUCE._replace(rank=0, start=0.1 * i, wait=0.5 + 0.1 * i, end=0.6 + 0.1 * i) for i in range(3)]
     root = svg_of(timeline(trace))
     (faded,) = [g for g in root.iter(f"{SVG}g") if g.get("opacity")]
     assert [r.get("class") for r in faded] == ["under-way"] * 3
@@ -288,7 +355,7 @@ def test_where_several_are_on_their_way_the_lane_is_no_darker():
 
 @pytest.mark.parametrize("span", [1e-5, 3.3e-4, 0.00999, 0.1, 7.0])
 def test_timeline_has_a_handful_of_round_ticks(span):
-    trace = [{**OPERATION, "rank": 0, "start": 0.0, "wait": 0.0, "end": span}]
+    trace = [ALL_REDUCE._replace(rank=0, start=0.0, wait=0.0, end=span)]
     ticks = [t.text for t in svg_of(timeline(trace)).iter(f"{SVG}text") if t.get("text-anchor") == "middle"]
     assert 3 <= len(ticks) <= 7
     assert ticks[0] == "0"
@@ -311,3 +378,21 @@ def readme_picture():
 
 if __name__ == "__main__":
     README_PICTURE.write_text(readme_picture())
+
+
+def test_queues_show_what_runs_what_waits_and_what_stands_behind():
+    def ring(batch):
+        return [
+            Operation(kind, rank, 0.0, peer=(rank + step) % 3, members=(0, 1, 2), batch=batch, sequence=number)
+            for rank in range(3)
+            for number, (kind, step) in enumerate((("send", 1), ("recv", -1)))
+        ]
+
+    def boxes(figure):
+        return Counter(re.findall(r'<g class="(runs|waits|behind)"', figure._repr_html_()))
+
+    assert boxes(queues(ring(None))) == {"waits": 3, "behind": 3}
+    assert boxes(queues(ring(0))) == {"runs": 6}
+    assert "What never runs: rank 0: send to 1" in queues(ring(None))._repr_html_()
+    with pytest.raises(ValueError, match="nothing to draw"):
+        queues([])

@@ -5,6 +5,7 @@ import copy
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from ringzero.grading import course as courses
-from ringzero.grading import processes, verdict
+from ringzero.grading import verdict
+from ringzero.processes.fence import Fence
 
 LAB = "tiny"
 CELL_SECONDS = 5.0
@@ -244,7 +246,7 @@ def make_course(top, extra=""):
 def command(*words, top):
     """A command as one types it, in the folder ``top``, with the environment's scripts found by name."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    return subprocess.run(words, cwd=top, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=400)
+    return subprocess.run(words, cwd=top, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
 
 
 def running(text):
@@ -341,12 +343,14 @@ def test_feedback_shows_the_students_error(graded):
 
 
 def test_a_second_run_skips_what_is_done_and_still_says_who_needs_a_person(graded):
-    before = graded.grades(LAB)
-    start = time.monotonic()
+    def written():
+        return {path: path.stat().st_mtime_ns for path in (graded.root / "autograded").rglob("*.*")}
+
+    before, files = graded.grades(LAB), written()
     done = command("nbgrader", "autograde", LAB, top=graded.top)
-    assert time.monotonic() - start < 20
     assert done.returncode == 1
     assert graded.grades(LAB) == before
+    assert written() == files
 
 
 def test_the_same_submission_gets_the_same_verdict_again(graded, grades):
@@ -364,14 +368,16 @@ def test_validate_works_on_a_notebook(graded):
 
 
 def test_a_grader_that_is_killed_is_run_again_and_ends_the_same(tmp_path):
-    course, handed = make_course(tmp_path)
-    slow = "import subprocess, time\nsubprocess.Popen(['setsid', 'sleep', '3151'])\ntime.sleep(2.5)\n" + GOOD["double"]
+    course, handed = make_course(tmp_path, "c.ExecuteWithPapermill.cell_seconds = 300.0\n")
+    go = tmp_path / "go"  # until it is there, the second submission's grading does not end
+    daemon = "import os, subprocess, time\nsubprocess.Popen(['setsid', 'sleep', '3151'])\n"
+    waits = f"while not os.path.exists({str(go)!r}):\n    time.sleep(0.05)\n"
     for name in ("a", "b", "c"):
-        course.submit(name, LAB, handed.filled(double=slow))
+        course.submit(name, LAB, handed.filled(double=daemon + (waits if name == "b" else "") + GOOD["double"]))
     words = [sys.executable, "-m", "nbgrader", "autograde", LAB]
     grader = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not ((course.root / "autograded" / "b").exists() and running("sleep 3151")):
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -379,6 +385,7 @@ def test_a_grader_that_is_killed_is_run_again_and_ends_the_same(tmp_path):
         grader.send_signal(signal.SIGKILL)
         grader.wait()
     assert set(course.grades(LAB)) == {"a"}
+    go.touch()
     assert command("nbgrader", "autograde", LAB, top=tmp_path).returncode == 0
     grades = course.grades(LAB)
     assert {name: scores(grade, FULL) for name, grade in grades.items()} == dict.fromkeys("abc", FULL)
@@ -416,22 +423,22 @@ def test_a_fault_of_the_grader_is_not_a_score(tmp_path):
 
 
 def test_a_notebook_has_a_wall_clock_of_its_own(tmp_path):
-    course, handed = make_course(tmp_path, "c.ExecuteWithPapermill.notebook_seconds = 6.0\n")
-    four = "import time\ntime.sleep(4)\n" + GOOD["double"]
-    course.submit("a", LAB, handed.filled(double=four, triple="time.sleep(60)"))
+    limits = ("cell_seconds = 300.0", "notebook_seconds = 8.0")  # a cell alone may take longer than the notebook
+    course, handed = make_course(tmp_path, "".join(f"c.ExecuteWithPapermill.{limit}\n" for limit in limits))
+    course.submit("a", LAB, handed.filled(triple="import time\ntime.sleep(3000)"))
     course.submit("b", LAB, handed.filled())
     course.autograde(LAB)
     grades = course.grades(LAB)
     assert scores(grades["a"], FULL) == {"test_double": 2, "test_triple": 0}
     assert grades["a"].verdict.kind == "limit"
-    assert grades["a"].verdict.seconds < 6 + 5
+    assert "at most 8 s" in grades["a"].verdict.reason
     assert scores(grades["b"], FULL) == FULL
 
 
 def test_what_is_not_marked_is_not_swept():
     other = subprocess.Popen(["sleep", "3161"], start_new_session=True)
     try:
-        with processes.Fence() as fence:
+        with Fence() as fence:
             mine = subprocess.Popen(["sleep", "3162"], env=fence.environment, start_new_session=True)
             assert fence.folder.is_dir()
         assert running("sleep 3162") == []
@@ -451,7 +458,8 @@ def sample(tmp_path_factory):
     top = tmp_path_factory.mktemp("sample")
     course = courses.Course(top)
     course.submit("someone_else", "02_ring_allreduce", b"not yet looked at")
-    done = command(sys.executable, "-m", "ringzero.grading.course", "--into", str(top), top=TOP)
+    some = ["perfect", "partly_right", "hangs", "raises_in_one_rank", "kernel_killed"]  # `make course` grades all
+    done = command(sys.executable, "-m", "ringzero.grading.course", "--into", str(top), "--only", *some, top=TOP)
     return SimpleNamespace(root=course.root, done=done, left=running(str(top)))
 
 
@@ -486,9 +494,7 @@ def test_the_expected_grades_are_those_of_a_sane_class():
 
 def test_the_submission_that_hangs_costs_its_budget_and_says_who_waits(sample):
     found = verdict.read(sample.root / "autograded" / "sample_hangs" / "02_ring_allreduce")
-    perfect = verdict.read(sample.root / "autograded" / "sample_perfect" / "02_ring_allreduce")
-    assert found.seconds - perfect.seconds <= 20 + 10
-    assert "rank 1 had returned" in found.reason
+    assert re.search(r"no end after \d+ s: .*rank 1 had returned", found.reason)
     page = (sample.root / "feedback" / "sample_hangs" / "02_ring_allreduce" / "02_ring_allreduce.html").read_text()
     assert "<b>limit</b>" in page
     assert "rank 1 had returned" in page

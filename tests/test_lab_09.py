@@ -1,29 +1,17 @@
-"""Lab 09 as its students and its grader meet it; and that its answers are what the broken programs' reports say."""
+"""Lab 09: its answers are what the broken programs' reports say."""
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("nbgrader")
 
-from nbgrader.utils import determine_grade, is_grade
-
-from ringzero.grading import build_labs, submission
-from tests.live_notebook import errors, grades, kernel_of, text_of
+from ringzero.grading import build_labs
+from tests.live_notebook import text_of
 
 LAB = "09_debug_a_hang"
-MUTANTS = sorted((Path(__file__).parent / "mutants" / LAB).glob("*.py"))
 TESTS = [f"test_{name}" for name in ("report", "ring_all_reduce", "train", "train_with_hooks", "sum_pieces")]
-
-
-@pytest.fixture(scope="module")
-def reference():
-    """The instructor's notebook, run from top to bottom; ``reference.cells`` are its cells with outputs."""
-    with kernel_of(build_labs.source_notebook(LAB)) as kernel:
-        kernel.cells = kernel.run_all()
-        yield kernel
 
 
 def answer(reference, name):
@@ -42,28 +30,6 @@ def shown_after(reference, name):
     start = next(i for i, cell in enumerate(cells) if cell.id == name) + 1
     stop = next(i for i, cell in enumerate(cells) if i > start and cell.id.startswith("why_"))
     return "\n".join(text_of(cell) for cell in cells[start:stop])
-
-
-def test_reference_gets_every_point_and_shows_no_error(reference):
-    found = grades(reference.cells.values())
-    assert list(found) == [*TESTS, "test_first_missing"]
-    assert all(score == largest for score, largest in found.values()), found
-    for cell in reference.cells.values():
-        assert not errors(cell), text_of(cell)
-        assert not [output for output in cell.outputs if output.get("name") == "stderr"], text_of(cell)
-
-
-def test_points_in_the_text_are_those_of_the_cell(reference):
-    for cell in reference.notebook.cells:
-        if is_grade(cell) and cell.cell_type == "code":
-            stated = re.findall(r"Check\(.*points=(\d+)", cell.source)
-            assert sum(map(int, stated)) == cell.metadata.nbgrader.points
-            assert cell.source.rstrip().endswith("check.score()")
-
-
-def test_same_points_the_second_time(reference):
-    for name in TESTS:
-        assert text_of(reference.run(name)) == text_of(reference.cells[name])
 
 
 def test_broken_programs_cannot_be_edited_away(reference):
@@ -138,50 +104,3 @@ def test_the_cause_is_judged_only_when_handed_in():
         if cell.id in TESTS:
             assert "the cause is one of the list" in cell.source
             assert "claims.entry(" not in cell.source
-
-
-def test_untouched_notebook_gets_nothing():
-    with kernel_of(build_labs.release_notebook(LAB)) as kernel:
-        cells = kernel.run_all()
-    found = grades(cells.values())
-    assert len(found) == 6
-    assert all(score == 0 for score, _ in found.values()), found
-    for cell in cells.values():
-        assert not errors(cell), text_of(cell)  # papermill and nbgrader validate get to the end
-        if is_grade(cell):
-            assert "is not written yet" in text_of(cell)
-
-
-@pytest.mark.parametrize("path", MUTANTS, ids=lambda path: path.stem)
-def test_wrong_solution_loses_points(reference, path):
-    wrong = submission.read_wrong_solution(path)
-    try:
-        for grade_id, source in wrong.replacements.items():
-            assert not errors(reference.run(grade_id, source))
-        cell = reference.run(wrong.caught_by)
-        score, largest = determine_grade(cell)
-        assert score < largest, text_of(cell)
-        assert not errors(cell)
-        assert "FAIL" in text_of(cell)
-    finally:
-        for grade_id in wrong.replacements:
-            reference.run(grade_id)
-
-
-def test_there_are_enough_wrong_solutions():
-    assert len(MUTANTS) >= 12
-    assert {submission.read_wrong_solution(path).caught_by for path in MUTANTS} == {*TESTS, "test_first_missing"}
-
-
-@pytest.mark.parametrize("world_size", [1, 2])
-def test_other_numbers_of_ranks(reference, world_size):
-    """The broken programs do not depend on WORLD_SIZE, so only the checks are run again."""
-    (parameters,) = (cell for cell in reference.cells.values() if "parameters" in cell.metadata.get("tags", []))
-    reference.run(parameters.id, f'WORLD_SIZE = {world_size}\nDEVICE = "cpu"')
-    try:
-        cells = [reference.run(name) for name in (*TESTS, "test_first_missing")]
-    finally:
-        reference.run(parameters.id)
-    assert all(score == largest for score, largest in grades(cells).values()), [text_of(cell) for cell in cells]
-    for cell in cells:
-        assert not errors(cell), text_of(cell)

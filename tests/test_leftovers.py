@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from ringzero.bench import hostile
 from ringzero.cli import main
+from ringzero.record import recorder
 
 
 @pytest.fixture(scope="module")
@@ -15,6 +16,13 @@ def run(tmp_path_factory):
     tmp_path_factory.getbasetemp()  # pytest's own must not come to lie in the run's, which is removed
     with hostile.Run() as run:
         yield run
+
+
+def test_nonsense_in_place_of_a_trace_is_no_wait(tmp_path):
+    """The watch for deadlocks may look just before a rank that overwrote its trace ends."""
+    (tmp_path / "0.trace").write_bytes(bytes(range(256)) * 64)
+    assert recorder.waiting(tmp_path / "0.trace") is None
+    assert recorder.waiting(tmp_path) is None
 
 
 @pytest.mark.parametrize("act", hostile.HOSTILE, ids=lambda act: act.__name__)
@@ -28,6 +36,7 @@ def test_bench_hostile_counts_what_is_left(tmp_path, monkeypatch):
         with open(os.path.join(os.environ[hostile.MARK], f"left by {os.getpid()}"), "w"):
             pass
 
+    monkeypatch.setattr(hostile, "SETTLE_SECONDS", 0.5)  # the file stays for good
     monkeypatch.setattr(hostile, "HOSTILE", (leave_a_file_beside_the_call, hostile.leave_with_status_3))
     done = CliRunner().invoke(main, ["bench", "hostile", "--calls", "3", "--json", str(tmp_path / "rows.json")])
     assert done.exit_code == 1, "something is left"

@@ -9,19 +9,20 @@ CELLS = [
     "scale = 10\ndef scaled(x):\n    return x * scale",
     "%%ranks 3\nx = torch.ones(2) * dist.get_rank()\ndist.all_reduce(x)\nprint('hello', dist.get_rank())\nscaled(x)",
     "%%ranks 2\nif dist.get_rank() == 1:\n    raise ValueError('on purpose')\ndist.barrier()",
-    "%%ranks 2 --timeout 2\nif dist.get_rank() == 0:\n    dist.all_reduce(torch.ones(1))",
+    "%%ranks 2 --timeout 900\nif dist.get_rank() == 0:\n    dist.all_reduce(torch.ones(1))",
     "%%ranks 2\nfor r in range(dist.get_world_size()):\n    if r == dist.get_rank():\n        print([r] * 2)",
     "'x' in globals()",
     "%%ranks two\nscale",
     "%%ranks 2\nif:",
     "%%ranks 2\nscale",
+    "%%ranks 2 --timeout 0.5\n__import__('time').sleep(3000)",
 ]
 
 
 @pytest.fixture(scope="module")
 def outputs():
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
-    NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True).execute()
+    NotebookClient(notebook, timeout=1800, iopub_timeout=600, kernel_name="python3", allow_errors=True).execute()
 
     def text(cell):
         return "\n".join(
@@ -47,6 +48,7 @@ def test_an_error_is_shown_in_the_cells_own_lines(outputs):
 
 def test_a_hang_is_explained_in_the_cells_own_lines(outputs):
     assert "rank 1 never entered all_reduce #1; rank 0 waits there, cell 5 line 3; rank 1 had returned" in outputs[4]
+    assert outputs[10].startswith("2 ranks were not done after 0.5 s: ")
 
 
 def test_statements_without_a_value_and_names_of_comprehensions(outputs):

@@ -1,4 +1,4 @@
-"""The bench of predictions: its model is the machine's, ours and theirs are one schedule. Times are never asserted."""
+"""Predictions beside measurements: the model is the machine probed; both run one schedule. No time is asserted."""
 
 import json
 import types
@@ -6,12 +6,14 @@ import types
 import pytest
 from click.testing import CliRunner
 
-from ringzero.bench import prediction
 from ringzero.cli import main
-from ringzero.collectives import ALGORITHMS, ring_all_reduce
+from ringzero.collectives import ALGORITHMS
+from ringzero.collectives.ring import ring_all_reduce
 from ringzero.lab.nodes import OneNode
-from ringzero.launch.cluster import missing_ability
+from ringzero.measure import prediction
+from ringzero.measure.links import fit_links
 from ringzero.network import critical_path, emulated_cluster, laptop, price
+from ringzero.ranks.cluster import missing_ability
 
 emulated = pytest.mark.skipif(missing_ability() is not None, reason=f"no emulated cluster here: {missing_ability()}")
 TRUTH = emulated_cluster(2, 3, 25e6, inter_node_alpha=2e-4, alpha=7e-5, bandwidth=8e8)
@@ -34,7 +36,7 @@ def test_the_model_is_the_machine_that_was_probed():
         credit = 25e6 * 1e-3  # bytes that a link lets through at once
         return inside, [2e-4 + max(size - credit, 0) / 25e6 for size in sizes]
 
-    found = prediction.machine(pretend(probe, one_rank=([0.0] * 4, [0.0] * 4)))  # slower ranks count
+    found = fit_links(pretend(probe, one_rank=([0.0] * 4, [0.0] * 4)))  # slower ranks count
     assert found.shape == TRUTH.shape
     assert found.alpha == pytest.approx(TRUTH.alpha)
     assert found.bandwidth == pytest.approx(TRUTH.bandwidth)
@@ -44,7 +46,7 @@ def test_on_one_node_all_ranks_share_one_bus():
     def probe(ranks, sizes, tries):
         return [price(ring_all_reduce(ranks), size, laptop(ranks, 7e-5, 8e8)).seconds for size in sizes], [0.0] * 4
 
-    found = prediction.machine(pretend(probe, nodes=1, ranks_per_node=4))
+    found = fit_links(pretend(probe, nodes=1, ranks_per_node=4))
     assert found.shape == (4,)
     assert (found.alpha[0], found.bandwidth[0]) == pytest.approx((7e-5, 8e8))
 
@@ -58,25 +60,25 @@ def test_measured_is_the_slowest_rank_of_the_best_try():
 
     cluster = pretend(answer, one_rank=[[4.0, 5.0, 1.0]] * len(names))
     found = prediction.compare(cluster, TRUTH, names, sizes=(1000, 2000), seconds=1e-9)
-    assert [(row["algorithm"], row["size"]) for row in found] == [(name, s) for s in (1000, 2000) for name in names]
-    assert {row["measured"] for row in found} == {4.0}
+    assert [(row.algorithm, row.size) for row in found] == [(name, s) for s in (1000, 2000) for name in names]
+    assert {row.measured for row in found} == {4.0}
     calls, size, tries = asked[0]
     assert (size, tries) == (1000, 5)
     for row, (name, its) in zip(found, calls, strict=False):
         schedule = ALGORITHMS["all_reduce"][name](6, **its)
-        assert row["algorithm"] == name
-        assert row["predicted"] == critical_path(schedule, 1000, TRUTH)
-        assert row["in_step"] == price(schedule, 1000, TRUTH).seconds
+        assert row.algorithm == name
+        assert row.predicted == critical_path(schedule, 1000, TRUTH)
+        assert row.in_step == price(schedule, 1000, TRUTH).seconds
     assert [its for _, its in calls] == [{}, {"chunks": prediction.PIECES}, {"shape": (2, 3)}]
 
 
 def test_a_page_without_a_cluster_compares_on_one_node():
     node = OneNode(2)
-    model = prediction.machine(node, tries=2)
+    model = fit_links(node, tries=2)
     assert model.shape == (2,)
     (row,) = prediction.compare(node, model, names=("hierarchical_scattered",), sizes=(4096,), seconds=1e-6)
-    assert row["measured"] > 0
-    assert row["predicted"] == critical_path(ring_all_reduce(2), 4096, model)
+    assert row.measured > 0
+    assert row.predicted == critical_path(ring_all_reduce(2), 4096, model)
 
 
 @emulated

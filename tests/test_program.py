@@ -7,25 +7,13 @@ early or too late, landing on what is still needed and waiting for one another a
 import numpy as np
 import pytest
 
-from ringzero.collectives import ALGORITHMS, Round, Schedule, chunk_bounds, options, program, shapes, world_sizes
+from ringzero.collectives import ALGORITHMS, Round, Schedule, chunk_bounds, program, world_sizes
 from ringzero.collectives.program import Combine, Copy, Receive, Send, Wait
+from tests.algorithms import every_algorithm, grids, some_options
 
-EVERY = [(collective, name) for collective, named in ALGORITHMS.items() for name in named]
-every_algorithm = pytest.mark.parametrize(("collective", "name"), EVERY)
 WORLD_SIZES = range(1, 7)
 NUMELS = (0, 1, 7, 100)
 ELEMENT = 4  # bytes
-
-
-def variants(collective, name, n):
-    """The schedule as it comes, and with its options set to something else."""
-    generator, takes = ALGORITHMS[collective][name], options(collective, name)
-    yield generator(n)
-    if "shape" in takes:
-        yield from (generator(n, shape=shape) for shape in shapes(n, 3 if name == "torus_3d" else 2))
-    elif takes:
-        other = {"root": n - 1, "chunks": 5, "servers": (n + 1) // 2}
-        yield generator(n, **{option: other[option] for option in takes})
 
 
 class Players:
@@ -33,8 +21,7 @@ class Players:
 
     def __init__(self, schedule, memory, numel, by_round=False):
         self.n = schedule.world_size
-        build = program.program.__wrapped__  # not from the cache: tests change the limits
-        programs = [build(schedule, rank, numel, ELEMENT, by_round) for rank in range(self.n)]
+        programs = [program.program(schedule, rank, numel, ELEMENT, by_round) for rank in range(self.n)]
         self.todo = [iter(made.steps) for made in programs]
         self.next = [next(steps, None) for steps in self.todo]
         self.memory = [
@@ -123,7 +110,8 @@ def test_whenever_messages_arrive(collective, name, limits, monkeypatch):
     monkeypatch.setattr(program, "PACKED_BYTES", limits[1])
     rng = np.random.default_rng(len(name))
     for n in world_sizes(collective, name, max(WORLD_SIZES)):
-        for schedule in variants(collective, name, n):
+        for options in some_options(collective, name, n) + [{"shape": shape} for shape in grids(collective, name, n)]:
+            schedule = ALGORITHMS[collective][name](n, **options)
             for numel in NUMELS:
                 assert wrong_ranks(schedule, numel, rng) == [], (schedule, numel)
 
@@ -181,7 +169,7 @@ def test_neighbouring_chunks_are_one_message_and_scattered_small_ones_too(numel)
 def test_scratch_memory_is_bounded(monkeypatch):
     monkeypatch.setattr(program, "SEGMENT_BYTES", 40)
     monkeypatch.setattr(program, "PACKED_BYTES", 0)
-    made = program.program.__wrapped__(ALGORITHMS["all_reduce"]["recursive_doubling"](4), 0, 10_000, ELEMENT)
+    made = program.program(ALGORITHMS["all_reduce"]["recursive_doubling"](4), 0, 10_000, ELEMENT)
     assert made.scratch == program.LANDINGS * 10
 
 

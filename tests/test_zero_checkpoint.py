@@ -9,7 +9,8 @@ import torch.distributed as dist
 
 from ringzero import RankError, launch
 from ringzero.zero import load, save
-from tests.test_zero import mlp, sharded, step_sharded, zero
+from tests.awkward import mlp
+from tests.test_zero import sharded, step_sharded, zero
 
 SAVED = 3  # the steps before a checkpoint
 
@@ -46,10 +47,10 @@ def resumed(directory, name, stage, options):
 @pytest.mark.parametrize("name", ["Tied", "Frozen", "OddSizes", "MixedTypes"])
 def test_resume_with_other_ranks_stage_and_buckets(name, tmp_path):
     """Parameters and states bit for bit; the step after that within rounding, as other ranks sum in another order."""
-    (then, after), *_ = launch(written, tmp_path, name, 2, world_size=3, timeout=60).returns
+    (then, after), *_ = launch(written, tmp_path, name, 2, world_size=3).returns
     assert len(list(tmp_path.iterdir())) == 4
     for stage, world_size, options in ((2, 3, {}), (3, 1, {}), (1, 2, {"bucket_cap_mb": 25}), (3, 4, {})):
-        resume = launch(resumed, tmp_path, name, stage, options, world_size=world_size, timeout=60).returns
+        resume = launch(resumed, tmp_path, name, stage, options, world_size=world_size).returns
         for ours, later in resume:
             assert equal(dict(ours[0]), dict(then[0]))
             assert equal(ours[1], then[1])
@@ -68,7 +69,7 @@ def test_resume_with_fp32_masters_and_before_the_first_step(tmp_path):
         load(again, tmp_path)
         return stepped, dict(again.state_dict()), len(list(tmp_path.iterdir()))
 
-    for stepped, again, files in launch(work, timeout=60).returns:
+    for stepped, again, files in launch(work).returns:
         assert files == 3  # the first set is gone
         assert equal(stepped, again)
         assert stepped["0.weight"].dtype == torch.float32
@@ -102,9 +103,9 @@ def test_a_damaged_set_is_refused_by_name_and_nothing_is_overwritten(damage, say
     def write():
         save(zero(1, mlp(), torch.optim.AdamW), tmp_path)
 
-    launch(write, world_size=3, timeout=60)
+    launch(write, world_size=3)
     damage(tmp_path / damaged)
-    for message, unchanged in launch(loaded, tmp_path, timeout=60).returns:
+    for message, unchanged in launch(loaded, tmp_path).returns:
         assert unchanged
         assert damaged in message
         with pytest.raises(ValueError, match=says):
@@ -118,7 +119,7 @@ def test_a_set_of_something_else_is_refused(tmp_path):
         save(zero(1, mlp(layers=5), torch.optim.AdamW), tmp_path / "deeper")
         return [nothing, loaded(tmp_path / "sgd"), loaded(tmp_path / "deeper")]
 
-    for results in launch(work, timeout=60).returns:
+    for results in launch(work).returns:
         messages, unchanged = zip(*results, strict=True)
         assert all(unchanged)
         assert "there is no checkpoint in" in messages[0]
@@ -184,8 +185,8 @@ def test_whoever_is_killed_while_writing_a_whole_set_stays(victim, points, tmp_p
     for point in points:
         directory = tmp_path / str(point)
         with pytest.raises(RankError):
-            launch(killed, directory, victim, point, world_size=3, timeout=15)
-        for step, state, files in launch(loads, directory, timeout=30).returns:
+            launch(killed, directory, victim, point, world_size=3)
+        for step, state, files in launch(loads, directory).returns:
             assert step == (2 if point > 8 else 1)  # the manifest is replaced by the eighth call
             torch.testing.assert_close(state, dict(steps_alone(step)))
             assert len(files) == 3

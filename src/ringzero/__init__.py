@@ -1,6 +1,6 @@
 """Distributed data-parallel training you can read: ring AllReduce and ZeRO, and the course built on them."""
 
-from ringzero.launch import Cluster, ClusterUnavailable, RankError, Ranks, RankTimeout, launch
+from ringzero.ranks import Cluster, ClusterUnavailable, RankError, Ranks, RankTimeout, launch
 
 __version__ = "0.1.0"
 _COLLECTIVES = (

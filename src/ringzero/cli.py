@@ -1,6 +1,7 @@
 """The ``ringzero`` command. Each subcommand imports what it needs when it runs, so ``--help`` is immediate."""
 
 import importlib
+from typing import Any
 
 import click
 
@@ -8,14 +9,14 @@ import click
 class LazyGroup(click.Group):
     """A group whose subcommands are ``{name: "module:attribute"}``, imported when asked for."""
 
-    def __init__(self, *args, lazy=None, **kwargs):
+    def __init__(self, *args: Any, lazy: dict[str, str] | None = None, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.lazy = lazy or {}
 
-    def list_commands(self, context):
+    def list_commands(self, context: click.Context) -> list[str]:
         return sorted([*super().list_commands(context), *self.lazy])
 
-    def get_command(self, context, name):
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in self.lazy:
             return super().get_command(context, name)
         module, attribute = self.lazy[name].split(":")
@@ -24,7 +25,7 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, lazy={"doctor": "ringzero.doctor:doctor", "mutants": "ringzero.grading.mutants:mutants"})
 @click.version_option(package_name="ringzero")
-def main():
+def main() -> None:
     """Ring AllReduce and ZeRO, and the course built on them."""
 
 
@@ -43,7 +44,7 @@ def main():
         "zero": "ringzero.bench.zero:command",
     },
 )
-def bench():
+def bench() -> None:
     """Measure ours beside a peer, alternately, in one run."""
 
 

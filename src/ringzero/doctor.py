@@ -8,12 +8,12 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import click
 
 OK, DEGRADED, BROKEN = "ok", "degraded", "broken"
-CHECKS = []
 
 
 @dataclass(frozen=True)
@@ -26,30 +26,34 @@ class Finding:
     fix: str = ""
 
 
-def check(function):
+CHECKS: list[Callable[[], Finding]] = []
+
+
+def check(function: Callable[[], Finding]) -> Callable[[], Finding]:
+    """Add ``function`` to the checks that ``examine`` runs."""
     CHECKS.append(function)
     return function
 
 
-def examine():
+def examine() -> list[Finding]:
     """Run every check; a check that itself fails is a finding too."""
     findings = []
     for function in CHECKS:
         try:
             findings.append(function())
-        except Exception as error:  # a doctor that falls ill helps nobody
+        except Exception as error:  # the other checks still say what they found
             findings.append(Finding(function.__name__, DEGRADED, f"could not be checked: {error}"))
     return findings
 
 
 @check
-def python():
+def python() -> Finding:
     what = f"{platform.python_version()} at {sys.executable}"
     return Finding("Python", OK, what)
 
 
 @check
-def torch():
+def torch() -> Finding:
     try:
         import torch as module
         import torch.distributed as dist
@@ -63,13 +67,13 @@ def torch():
 
 
 @check
-def gpus():
+def gpus() -> Finding:
     import torch as module
     import torch.distributed as dist
 
     count = module.cuda.device_count()
     if count == 0:
-        return Finding("GPUs", OK, "none; ranks run on the CPU with gloo, which is all the course needs")
+        return Finding("GPUs", OK, "none; ranks run on the CPU with gloo, and by NCCL's rules: all the course needs")
     names = ", ".join(sorted({module.cuda.get_device_name(i) for i in range(count)}))
     peers = all(module.cuda.can_device_access_peer(a, b) for a in range(count) for b in range(count) if a != b)
     what = f"{count} × {names}, CUDA {module.version.cuda}"
@@ -78,19 +82,20 @@ def gpus():
     nccl = ".".join(map(str, module.cuda.nccl.version()))
     if count > 1 and not peers:
         return Finding("GPUs", DEGRADED, f"{what}, NCCL {nccl}; not all reach each other", "see nvidia-smi topo -m")
-    return Finding("GPUs", OK, f"{what}, NCCL {nccl}")
+    labs = f"labs use NCCL for up to {count} ranks" if count > 1 else "labs run on the CPU: NCCL takes one rank a GPU"
+    return Finding("GPUs", OK, f"{what}, NCCL {nccl}; {labs}")
 
 
 @check
-def cores():
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+def cores() -> Finding:
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if count < 2:
         return Finding("cores", DEGRADED, f"{count}; ranks take turns, timings mean little", "give the machine two")
     return Finding("cores", OK, str(count))
 
 
 @check
-def memory():
+def memory() -> Finding:
     import psutil
 
     free, shm = (
@@ -104,21 +109,21 @@ def memory():
 
 
 @check
-def ports():
+def ports() -> Finding:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return Finding("ports", OK, f"loopback gives out free ports ({listener.getsockname()[1]} just now)")
 
 
 @check
-def ranks():
+def ranks() -> Finding:
     """The one check that runs what the course runs."""
     import torch.distributed as dist
 
-    from ringzero.launch import launch, pool
+    from ringzero.ranks import launch, pool
 
     try:
-        returned = launch(dist.get_rank, world_size=2, device="cpu", timeout=60).returns
+        returned = launch(dist.get_rank, world_size=2, device="cpu", timeout=300).returns
     except (RuntimeError, OSError) as error:
         fix = "see the message; a host name that does not resolve and a full /tmp are the usual causes"
         return Finding("ranks", BROKEN, str(error).splitlines()[0], fix)
@@ -130,12 +135,12 @@ def ranks():
 
 
 @check
-def leftovers():
+def leftovers() -> Finding:
     import psutil
 
     old = []
     for process in psutil.process_iter(["pid", "cmdline"]):
-        if "ringzero.launch.worker" in " ".join(process.info["cmdline"] or []):
+        if "ringzero.ranks.warm_rank" in " ".join(process.info["cmdline"] or []):
             old.append(process.info["pid"])
     if old:
         fix = f"if no notebook is using them: kill {' '.join(map(str, old))}"
@@ -143,7 +148,7 @@ def leftovers():
     return Finding("leftover ranks", OK, "none")
 
 
-def _packages(extra, names):
+def _packages(extra: str, names: list[str]) -> Finding:
     missing = []
     for name in names:
         try:
@@ -158,22 +163,22 @@ def _packages(extra, names):
 
 
 @check
-def book():
+def book() -> Finding:
     return _packages("book", ["jupyter-book", "matplotlib"])
 
 
 @check
-def labs():
+def labs() -> Finding:
     return _packages("labs", ["jupyterlab", "ipywidgets"])
 
 
 @check
-def grading():
+def grading() -> Finding:
     return _packages("grading", ["nbgrader", "papermill", "jupytext"])
 
 
 @check
-def chromium():
+def chromium() -> Finding:
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if found is None:
         return Finding("chromium", DEGRADED, "none; the tests of built pages are skipped", "apt-get install chromium")
@@ -181,7 +186,7 @@ def chromium():
 
 
 @check
-def sandbox():
+def sandbox() -> Finding:
     if shutil.which("bwrap") is None:
         return Finding("sandbox", DEGRADED, "no bubblewrap", "apt-get install bubblewrap")
     done = _run("bwrap", "--unshare-all", "--ro-bind", "/", "/", "true")
@@ -191,8 +196,8 @@ def sandbox():
 
 
 @check
-def cluster():
-    from ringzero.launch import cluster as emulated
+def cluster() -> Finding:
+    from ringzero.ranks import cluster as emulated
 
     missing = emulated.missing_ability()
     if missing:
@@ -203,17 +208,17 @@ def cluster():
     return Finding("cluster", OK, f"{what}, without delays ({slow[0]} is missing)" if slow else f"{what} and delays")
 
 
-def _run(*command):
-    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-def _last(done):
+def _last(done: subprocess.CompletedProcess[str]) -> str:
     return (done.stderr.strip().splitlines() or ["no message"])[-1]
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def doctor(as_json):
+def doctor(as_json: bool) -> None:
     """What this machine can do: versions, GPUs, ranks, sandbox, namespaces.
 
     The exit status is 1 only if the course cannot run.

@@ -7,6 +7,7 @@ import numpy as np
 from ringzero.collectives import ALGORITHMS
 from ringzero.costs import alpha_beta as ab
 from ringzero.costs import compression, hardware, memory, nccl, overlap, transformer
+from ringzero.costs.coefficients import COEFFICIENTS
 
 NCCL_NAMES = {"alltoall": "all_to_all"}  # nccl-tests' spelling -> ours
 MPICH_NAMES = {
@@ -37,11 +38,11 @@ def all_reduce_lower_bound(world_size):
 
 
 def all_reduce_coefficients(algorithm, world_size):
-    return list(getattr(ab, f"{MPICH_NAMES.get(algorithm, algorithm)}_all_reduce_coefficients")(world_size))
+    return list(COEFFICIENTS["all_reduce"][MPICH_NAMES.get(algorithm, algorithm)](world_size))
 
 
 def broadcast_coefficients(algorithm, world_size):
-    return list(getattr(ab, f"{MPICH_NAMES.get(algorithm, algorithm)}_broadcast_coefficients")(world_size))
+    return list(COEFFICIENTS["broadcast"][MPICH_NAMES.get(algorithm, algorithm)](world_size))
 
 
 def all_reduce_schedule(algorithm, world_size=None, shape=None):
@@ -72,7 +73,7 @@ def nccl_protocol_payload(protocol, slot_kib):
 
 
 def pipelined_broadcast_seconds(world_size, bytes, bandwidth, chunks, alpha=0.0):
-    return ab.seconds(ab.ring_broadcast_coefficients(world_size, chunks), bytes, alpha, 1 / bandwidth)
+    return ab.seconds(COEFFICIENTS["broadcast"]["ring"](world_size, chunks), bytes, alpha, 1 / bandwidth)
 
 
 def pipelined_broadcast_optimal_chunks(world_size, bytes, bandwidth, alpha):
@@ -168,10 +169,6 @@ def powersgd_compression_ratio(model, rank):
     return compression.powersgd_compression_ratio(shapes, rank)
 
 
-# A quantity, or one algorithm of it ("quantity:algorithm"), is listed here until the package computes it.
-# The list only shrinks: a test fails when something on it works.
-NOT_BUILT_YET = []
-
 QUANTITIES = {
     function.__name__: function
     for function in (
@@ -213,15 +210,8 @@ QUANTITIES = {
 }
 
 
-def built(quantity, inputs):
-    """Whether the package computes this; False for what is listed above, True for the unknown (which then fails)."""
-    return quantity not in NOT_BUILT_YET and f"{quantity}:{inputs.get('algorithm')}" not in NOT_BUILT_YET
-
-
 def evaluate(quantity, inputs):
-    """The package's value for a row. Raises NotImplementedError for what is listed above, KeyError for the unknown."""
-    if not built(quantity, inputs):
-        raise NotImplementedError(f"{quantity} of {inputs} is not built yet; see NOT_BUILT_YET")
+    """The package's value for a row. Raises KeyError for a quantity that is not known."""
     if quantity not in QUANTITIES:
         raise KeyError(f"unknown quantity {quantity!r}; known are {', '.join(QUANTITIES)}")
     return QUANTITIES[quantity](**inputs)

@@ -1,7 +1,7 @@
 """Every collective beside torch.distributed's own on the same backend, in nccl-tests' columns, and beside its price.
 
-ringzero asks Linux that gloo's event thread not preempt the thread that calls (``event_threads``). The peer is
-measured as it comes, without that; and once more with it ("calmed"), to show how much of the difference it is.
+ringzero makes gloo's event thread a batch thread, which does not preempt the caller (``event_threads``). The peer is
+measured as it comes, and once more with a batch thread ("calmed"), to show how much of the difference that makes.
 
 For each collective, algorithm and number of ranks, alpha and beta are fitted to every second size. The alpha-beta model
 (``costs.alpha_beta``) then predicts all of them; its errors at the sizes between are what counts.
@@ -10,30 +10,21 @@ For each collective, algorithm and number of ranks, alpha and beta are fitted to
 import itertools
 import statistics
 from dataclasses import dataclass, replace
-from inspect import signature
 
 import click
 
-from ringzero.bench import options
+from ringzero.bench import options, results
 from ringzero.collectives import algorithms as known
 from ringzero.collectives.auto import chosen
 from ringzero.costs import alpha_beta
+from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.measure.timing import CALMED, IN_PLACE, OUT_OF_PLACE, Timing
 
 SIZES = "16K,64K,256K,1M,4M,16M,64M"  # an odd number, so that both ends are fitted
 TIMEOUT = 300.0
 BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
-CALMED = "calmed"  # gloo's own with its event thread not preempting, as ringzero asks
-IN_PLACE, OUT_OF_PLACE = "in place", "out of place"
 SHARED_OUT = ("all_gather", "reduce_scatter", "gather", "scatter", "all_to_all")  # nccl-tests counts one rank's part
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
-
-
-@dataclass(frozen=True)
-class Timing:
-    """``seconds`` is the median over iterations, of the slowest rank; ``wrong`` counts elements on all ranks."""
-
-    seconds: float
-    wrong: int
 
 
 @dataclass(frozen=True)
@@ -101,10 +92,10 @@ def _exists(collective, name, world_size):
 
 
 def measure(*arguments):
-    """What each rank does; see ``timing.measure``."""
-    from ringzero.bench import timing  # with torch
+    """On each rank: ``measure.collective.measure``, imported there because that imports torch."""
+    from ringzero.measure import collective
 
-    return timing.measure(*arguments)
+    return collective.measure(*arguments)
 
 
 # ---- prediction
@@ -131,11 +122,8 @@ def _predicted(series):
 def _cost(line):
     """The coefficients of the algorithm that ran, with the options that it had."""
     name, n = line.algorithm, line.world_size
-    formula = getattr(alpha_beta, f"{name}_{line.collective}_coefficients")
-    if "shape" in known.options(line.collective, name):
-        return formula(*min(known.shapes(n, len(signature(formula).parameters)), key=max))
     _, its_options = chosen(line.collective, name, n, line.size)
-    return formula(n, **its_options)
+    return COEFFICIENTS[line.collective][name](n, **its_options)
 
 
 # ---- rows and tables
@@ -154,12 +142,11 @@ def rows(found):
 
 def _beside(ours, peer):
     seconds = ours.timing.seconds, peer.timing.seconds
-    values = {"metric": "time", "ours": seconds[0] * 1e6, "peer": seconds[1] * 1e6, "unit": "us"}
-    if ours.collective != "barrier":
-        busbw = (line.bandwidths(line.timing)[1] / 1e9 for line in (ours, peer))
-        values = {"metric": "busbw", "ours": next(busbw), "peer": next(busbw), "unit": "GB/s"}
     peer_name = "gloo, calmed too" if peer.implementation == CALMED else peer.implementation
-    return {"name": _name(ours), **values, "peer_name": peer_name, "ratio": seconds[1] / seconds[0]}
+    if ours.collective == "barrier":
+        return results.row(_name(ours), "time", seconds[0] * 1e6, seconds[1] * 1e6, peer_name, "us")
+    busbw = [line.bandwidths(line.timing)[1] / 1e9 for line in (ours, peer)]
+    return results.row(_name(ours), "busbw", *busbw, peer_name, "GB/s", seconds[1] / seconds[0])
 
 
 def _name(line):
@@ -173,8 +160,7 @@ def _prediction_rows(found):
     errors = [(_name(line), 100 * line.error) for line in unseen]
     if errors:
         errors.append(("median of all", statistics.median(error for _, error in errors)))
-    nothing = {"peer": None, "peer_name": None, "ratio": None, "unit": "%"}
-    return [{"name": name, "metric": "prediction error", "ours": error, **nothing} for name, error in errors]
+    return [results.row(name, "prediction error", error, None, None, "%") for name, error in errors]
 
 
 def table(found):
@@ -274,4 +260,4 @@ def command(collectives, algorithms, world_sizes, sizes, device, backend, json_f
     made = rows(found)
     click.echo(table(found))
     click.echo(comparison(made))
-    options.write(made, json_file)
+    results.write(made, json_file)

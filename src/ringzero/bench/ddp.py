@@ -8,8 +8,8 @@ machine ours calms gloo's event threads (``collectives.event_threads``); torch's
 
 import statistics
 
-from ringzero.bench import steps
-from ringzero.bench.steps import RATES, WORLD_SIZES, row
+from ringzero.bench import results, steps
+from ringzero.bench.steps import RATES, WORLD_SIZES
 
 MODELS = ("mlp", "transformer")
 BUCKET_MIB = 4  # with torch's 25, models of this size would have two buckets and little to overlap
@@ -34,11 +34,12 @@ def _rows(name, seconds, memory):
     median = {which: statistics.median(samples) for which, samples in ms.items()}
     overlapped = statistics.median(a / b for a, b in zip(ms["ours"], ms["optimizer overlapped"], strict=True))
     mib = {which: peak / 2**20 for which, peak in memory.items()}
-    yield row(name, "step time", median["ours"], median["torch"], "torch DDP", "ms", paired)
-    yield row(name, "exposed communication", exposed["ours"], exposed["torch"], "torch DDP", "ms")
-    yield row(name, "step without communication", median["alone"], median["ours"], "ours", "ms")
-    yield row(name, "optimizer overlapped", median["optimizer overlapped"], median["ours"], "after", "ms", overlapped)
-    yield row(name, "peak memory", mib["ours"], mib["torch"], "torch DDP", "MiB")
+    yield results.row(name, "step time", median["ours"], median["torch"], "torch DDP", "ms", paired)
+    yield results.row(name, "exposed communication", exposed["ours"], exposed["torch"], "torch DDP", "ms")
+    yield results.row(name, "step without communication", median["alone"], median["ours"], "ours", "ms")
+    both = median["optimizer overlapped"], median["ours"]
+    yield results.row(name, "optimizer overlapped", *both, "after", "ms", overlapped)
+    yield results.row(name, "peak memory", mib["ours"], mib["torch"], "torch DDP", "MiB")
 
 
 def step_seconds(model, count):

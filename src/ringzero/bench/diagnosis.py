@@ -1,6 +1,6 @@
 """Does the explanation of a stuck call name the right rank and line? Random programs, each with one known fault.
 
-``ringzero bench diagnosis`` runs them (``faults``), and correct programs, which nothing may accuse.
+``ringzero bench diagnosis`` runs them (``fuzz.faults``), and correct programs, in which no rank may be blamed.
 """
 
 import re
@@ -10,12 +10,13 @@ from multiprocessing.util import Finalize
 
 import click
 
-from ringzero.bench import options
-from ringzero.bench.faults import FAULTS, correct, faulty
-from ringzero.bench.programs import WORLD_SIZES
+from ringzero import processes
+from ringzero.bench import options, results
+from ringzero.fuzz.faults import FAULTS, correct, faulty
+from ringzero.fuzz.programs import WORLD_SIZES
 
 SECONDS = 3.0  # for a program that hangs in a way no record proves, such as an endless loop
-PATIENCE = 60.0  # for a correct one
+PATIENCE = 600.0  # for a correct one
 
 
 def first_sentence(message):
@@ -52,8 +53,8 @@ def is_right(message, program, fault):
 def judge(case):
     """``(verdict, text)`` for the program of ``case``, a fault's name (or "correct") and a number.
 
-    With a fault: "right", "wrong", or "no hang" if it ended as if nothing were. Correct: "right", or "accused", whether
-    by an error or, after it has run, by its records.
+    With a fault: "right", "wrong", or "no hang" if it ended without an error. Correct: "right", or "accused" if it
+    ended with an error, or ``diagnose`` blames a rank for what its records say.
     """
     from ringzero import RankError
 
@@ -68,16 +69,14 @@ def judge(case):
 
 
 def _accusation(trace, world_size):
-    from ringzero.launch.diagnose import RankState, diagnose
+    from ringzero.explain.diagnose import diagnose
+    from ringzero.explain.state import RankState
 
-    operations = [[op for op in trace if op["rank"] == rank] for rank in range(world_size)]
-    for op in trace:
-        op["peer_rank"] = None if op["peer"] is None else op["members"][op["peer"]]
-    return diagnose([RankState("returned", done) for done in operations])
+    return diagnose([RankState("returned", [op for op in trace if op.rank == rank]) for rank in range(world_size)])
 
 
 def faults_and_numbers(programs):
-    """``programs`` cases, every fault as often as the next."""
+    """``programs`` cases, ``(fault, number)``, with all faults equally often."""
     return [(list(FAULTS)[i % len(FAULTS)], i // len(FAULTS)) for i in range(programs)]
 
 
@@ -88,9 +87,11 @@ def judge_all(cases, jobs):
 
 
 def _start():
-    from ringzero.launch import pool
+    """In each process: it and its ranks end with the benchmark, also when that is killed."""
+    from ringzero.ranks import pool
 
-    Finalize(None, pool.stop, exitpriority=0)  # a process of multiprocessing's leaves without atexit
+    processes.die_with_parent()
+    Finalize(None, pool.stop, exitpriority=0)  # a process of multiprocessing ends without running atexit
     pool.acquire(max(WORLD_SIZES))
 
 
@@ -120,9 +121,8 @@ def command(programs, healthy, jobs, json_file):
     for (kind, number), (verdict, text) in zip(cases, verdicts, strict=True):
         if verdict != "right":
             click.echo(f"{kind} {number}: {verdict}: {first_sentence(text)}")
-    options.write(rows, json_file)
+    results.write(rows, json_file)
 
 
 def _row(name, metric, count, of):
-    nobody = dict.fromkeys(("peer", "peer_name", "ratio"))  # nothing else names a rank and a line
-    return {"name": name, "metric": metric, "ours": count, **nobody, "unit": f"of {of} programs"}
+    return results.row(name, metric, count, None, None, f"of {of} programs")  # no peer names a rank and a line

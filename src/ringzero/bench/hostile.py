@@ -1,7 +1,7 @@
 """Hostile calls of ``launch`` and what they leave: processes, files, shared memory, descriptors. It should be nothing.
 
 Every rank does what one of ``HOSTILE`` does; the call ends in a result or a ``RankError``, and the next call works.
-What is left is told from what else runs on the machine: a process by a mark in its environment or command line, a file
+What is left is told apart from all else on the machine: a process by a mark in its environment or command line, a file
 by the run's own temporary directory, a shared memory segment by its name, which the rank wrote down.
 """
 
@@ -18,16 +18,16 @@ from pathlib import Path
 
 import click
 
-from ringzero.bench import options
+from ringzero.bench import options, results
 
 CALLS, WORLD_SIZE = 200, 2
 LIMIT_SECONDS, HANG_SECONDS = 20.0, 0.5
-SETTLE_SECONDS = 2.0
+SETTLE_SECONDS = 60.0  # far longer than an ending process needs on any machine
 MARK = "RINGZERO_HOSTILE"  # the run's directory, in the environment of all it starts
-NAMES = "segments"  # a file in it
+NAMES = "segments"  # the file in that directory that lists shared memory segments
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 WHAT = ("process", "file", "shared memory segment", "file descriptor")
-held = []  # what a rank keeps open until it ends
+held: list[object] = []  # what a rank keeps open until it ends
 
 
 def raise_an_error():
@@ -222,7 +222,7 @@ class Run:
     """Ranks with a temporary directory and a mark of their own, to tell what hostile calls leave; for a ``with``."""
 
     def __enter__(self):
-        from ringzero.launch import pool
+        from ringzero.ranks import pool
 
         pool.stop()
         self.directory = tempfile.mkdtemp(prefix="hostile-")
@@ -230,11 +230,11 @@ class Run:
         os.environ[MARK] = os.environ["TMPDIR"] = tempfile.tempdir = self.directory
         self._descriptors, self._seen = {}, set()
         check()
-        self.left()  # the first look is what later ones are compared with
+        self.left(settle=0)  # so that what exists now is not counted later
         return self
 
     def __exit__(self, *_):
-        from ringzero.launch import pool
+        from ringzero.ranks import pool
 
         pool.stop()
         for process in self._processes():
@@ -249,9 +249,9 @@ class Run:
             os.unlink(f"/dev/shm/{segment}")
         subprocess.run(["rm", "-rf", self.directory], check=True)
 
-    def left(self):
-        """``[(what, name)]`` that came since the last look and, ``SETTLE_SECONDS`` later, are still there."""
-        deadline = time.monotonic() + SETTLE_SECONDS
+    def left(self, settle=None):
+        """``[(what, name)]`` that came since the last look and are still there ``settle`` seconds later."""
+        deadline = time.monotonic() + (SETTLE_SECONDS if settle is None else settle)
         while (left := set(self._left()) - self._seen) and time.monotonic() < deadline:
             time.sleep(0.02)
         self._seen |= left
@@ -261,11 +261,11 @@ class Run:
         """All that is there and is no part of the warm ranks."""
         import psutil
 
-        from ringzero.launch import pool
+        from ringzero.ranks import pool
 
         warm = pool.acquire(WORLD_SIZE)
         for process in self._processes():
-            if process.pid not in {*warm.pids, *(agent.pid for agent in warm.agents)}:
+            if process.pid not in warm.own_processes():
                 yield "process", str(process.pid)
         for name in {*os.listdir(self.directory)} - {warm.directory.name, NAMES}:
             yield "file", name
@@ -318,8 +318,7 @@ def rows(calls=CALLS, progress=lambda hostile: hostile):
         for hostile in progress([HOSTILE[i % len(HOSTILE)] for i in range(calls)]):
             call(hostile)
         left = [what for what, _ in run.left()]
-    row = {"name": f"{calls} hostile calls", "peer": None, "peer_name": None, "ratio": None, "unit": "left behind"}
-    return [row | {"metric": what, "ours": left.count(what)} for what in WHAT]
+    return [results.row(f"{calls} hostile calls", what, left.count(what), None, None, "left behind") for what in WHAT]
 
 
 @click.command("hostile")
@@ -332,6 +331,6 @@ def command(calls, json_file):
     counted = rows(calls, progress=tqdm)
     for row in counted:
         click.echo(f"{row['name']}: {row['metric']}: {row['ours']} left behind")
-    options.write(counted, json_file)
+    results.write(counted, json_file)
     if any(row["ours"] for row in counted):
         raise SystemExit(1)

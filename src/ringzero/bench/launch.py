@@ -3,8 +3,8 @@
 Every contender does the same: N ranks form a gloo group, all-reduce four numbers, and each rank's sum comes back.
 ``torchrun``, ``launch(..., warm=False)`` and ``torch.multiprocessing.spawn`` start new interpreters. accelerate's
 ``notebook_launcher`` forks its caller, torch imported; it has no CPU mode, so the function itself asks for gloo.
-ipyparallel's engines are up, torch imported, before the clock starts, and form a new group in each call; they live on
-from call to call, where ``launch`` has a clean process each time. Each peer is called from a process of its own.
+ipyparallel's engines run, with torch imported, before the clock starts, and form a new group in each call. They stay
+from call to call, while ``launch`` has a clean process each time. Each peer is called from a process of its own.
 """
 
 import concurrent.futures
@@ -14,11 +14,13 @@ import importlib.util
 import inspect
 import json
 import multiprocessing
+import multiprocessing.connection
 import os
 import socket
 import statistics
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,12 +28,14 @@ from pathlib import Path
 
 import click
 
-from ringzero.bench import options
+from ringzero import processes
+from ringzero.bench import options, results
 
 WORLD_SIZES = (2, 4, 8)
 CALLS, REPEATS = 200, 5
 PEERS_AT = 4
 OURS = "launch"
+MARK = "RINGZERO_BENCH"  # in the environment of all that a peer starts: its temporary folder
 
 
 def sum_of_ranks(rank, world_size, store):
@@ -58,7 +62,7 @@ def leave_sum_as_told(directory):
 
 
 SCRIPT = "\n".join(
-    ["import json, os, sys", *map(inspect.getsource, (sum_of_ranks, leave_sum, leave_sum_as_told))]
+    ["import json, os, sys", *(inspect.getsource(each) for each in (sum_of_ranks, leave_sum, leave_sum_as_told))]
     + ["leave_sum_as_told(sys.argv[1])"]
 )
 
@@ -82,7 +86,7 @@ def call_launch_cold(world_size, directory):
 
 
 def call_torchrun(world_size, directory):
-    from ringzero.launch.pool import torchrun_command
+    from ringzero.ranks.pool import torchrun_command
 
     script = directory / "script.py"
     script.write_text(SCRIPT)
@@ -171,7 +175,7 @@ def rows(world_sizes=WORLD_SIZES, calls=CALLS, repeats=REPEATS, peers_at=PEERS_A
         callers = {OURS: functools.partial(timed, call_launch)}
         for name in [name for name in PEERS if name not in skipped]:
             callers[name] = stack.enter_context(_caller(name, peers_at))
-        for name, caller in callers.items():  # what is warm is warm before the clock starts
+        for name, caller in callers.items():  # warm contenders start their ranks before they are timed
             if name == OURS:
                 caller(sizes[-1])
             elif PEERS[name].warm:
@@ -192,8 +196,7 @@ def rows(world_sizes=WORLD_SIZES, calls=CALLS, repeats=REPEATS, peers_at=PEERS_A
 
 
 def _row(world_size, metric, ours, peer=None, peer_name=None):
-    row = {"name": f"{OURS}, {world_size} ranks", "metric": metric, "ours": ours, "peer": peer, "peer_name": peer_name}
-    return row | {"ratio": None if peer is None else peer / ours, "unit": "s"}
+    return results.row(f"{OURS}, {world_size} ranks", metric, ours, peer, peer_name, "s")
 
 
 def _plan(names, world_sizes, calls, repeats, peers_at):
@@ -210,21 +213,38 @@ def _plan(names, world_sizes, calls, repeats, peers_at):
 @contextlib.contextmanager
 def _caller(name, world_size):
     """A process that calls ``name`` when told to, as ``seconds = caller(world_size)``."""
-    from ringzero.launch.pool import rank_environment
+    from ringzero.ranks.pool import rank_environment
 
     with tempfile.TemporaryDirectory(prefix="ringzero-bench-") as directory:
-        environment = rank_environment(world_size) | {"TMPDIR": directory, "IPYTHONDIR": directory}
+        environment = rank_environment(world_size) | {"TMPDIR": directory, "IPYTHONDIR": directory, MARK: directory}
         spawn = multiprocessing.get_context("spawn")
-        with concurrent.futures.ProcessPoolExecutor(1, spawn, _settle, (environment,)) as executor:
-            yield lambda world_size: executor.submit(timed, PEERS[name].call, world_size).result()
+        try:
+            with concurrent.futures.ProcessPoolExecutor(1, spawn, _settle, (environment,)) as executor:
+                yield lambda world_size: executor.submit(timed, PEERS[name].call, world_size).result()
+        finally:
+            _end_marked(directory)
 
 
 def _settle(environment):
+    """In that process: mark all that it starts, print into a file, and end all when the benchmark ends or is killed."""
     os.environ.update(environment)
     tempfile.tempdir = None
     log = os.open(os.path.join(environment["TMPDIR"], "log"), os.O_WRONLY | os.O_CREAT)
     for output in (1, 2):
         os.dup2(log, output)
+    threading.Thread(target=_end_with_the_benchmark, args=(environment[MARK],), daemon=True).start()
+
+
+def _end_with_the_benchmark(directory):
+    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+    _end_marked(directory)
+    processes.remove(directory)
+    os._exit(1)
+
+
+def _end_marked(directory):
+    """End what a peer left running, such as ipyparallel's controller and engines; not this process."""
+    processes.end(lambda: (each for each in processes.marked(MARK, directory) if each.pid != os.getpid()))
 
 
 def _summary(seconds):
@@ -259,4 +279,4 @@ def command(world_sizes, calls, repeats, peers_at, json_file):
     for name, why in skipped.items():
         click.echo(f"not measured: {name}: {why}")
     click.echo(text(measured))
-    options.write(measured, json_file)
+    results.write(measured, json_file)

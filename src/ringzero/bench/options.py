@@ -1,6 +1,6 @@
 """The options that the benchmarks share, as click callbacks."""
 
-import json
+from typing import Any
 
 import click
 
@@ -9,7 +9,7 @@ json_option = click.option(
 )
 
 
-def sizes(context, parameter, value):
+def sizes(context: click.Context, parameter: Any, value: str) -> tuple[int, ...]:
     """ "64K,1M,64M" as a tuple of bytes."""
     units = {"K": 2**10, "M": 2**20, "G": 2**30}
     try:
@@ -23,7 +23,8 @@ def sizes(context, parameter, value):
     return sizes
 
 
-def world_sizes(context, parameter, value):
+def world_sizes(context: click.Context, parameter: Any, value: str) -> tuple[int, ...]:
+    """ "2,4" as a tuple of world sizes."""
     try:
         numbers = tuple(int(item) for item in value.split(","))
     except ValueError:
@@ -31,10 +32,3 @@ def world_sizes(context, parameter, value):
     if any(n < 1 for n in numbers):
         raise click.BadParameter(f"{value!r}: a world size is at least 1")
     return numbers
-
-
-def write(rows, json_file):
-    """Write ``rows`` as JSON to ``json_file``; nothing when no file was asked for."""
-    if json_file:
-        with open(json_file, "w") as file:
-            json.dump(rows, file, indent=1)

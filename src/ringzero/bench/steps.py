@@ -10,10 +10,10 @@ from contextlib import nullcontext
 
 import click
 
-from ringzero.bench import options
+from ringzero.bench import options, results
 
 RATES, WORLD_SIZES = ("200mbit", "1gbit"), (2, 4)
-WARM_UP, FEWEST, SECONDS = 2, 5, 40.0  # after so many seconds no more steps than the fewest
+WARM_UP, FEWEST, SECONDS = 2, 5, 40.0  # steps; past SECONDS only the fewest are made
 
 
 def cases(world_sizes, rates, models, known, progress):
@@ -40,12 +40,12 @@ def seconds_in_turns(trainers, steps, group, peers):
     import torch
     import torch.distributed as dist
 
-    from ringzero.bench import turns
+    from ringzero.measure import turns
 
     seconds, started = {which: [] for which in trainers}, time.monotonic()
     for number in range(-WARM_UP, steps):
         for which in turns.shuffled(trainers, number):
-            turns.of(is_ours=which not in peers)
+            turns.prepare(is_ours=which not in peers)
             gc.collect(0)
             dist.barrier(group)
             start = time.perf_counter()
@@ -57,14 +57,6 @@ def seconds_in_turns(trainers, steps, group, peers):
         if number + 1 >= FEWEST and took[1] > SECONDS:
             break
     return seconds
-
-
-def row(name, metric, ours, peer, peer_name, unit, ratio=None):
-    """As every benchmark's; ``ratio`` is that of paired steps where there are any."""
-    return {
-        **{"name": name, "metric": metric, "ours": ours, "peer": peer, "peer_name": peer_name},
-        **{"ratio": peer / ours if ratio is None else ratio, "unit": unit},
-    }
 
 
 def command(name, help, rows, models, steps):
@@ -79,7 +71,7 @@ def command(name, help, rows, models, steps):
     def bench(ranks, rates, models, steps, json_file):
         from tqdm import tqdm
 
-        from ringzero.launch.cluster import ClusterUnavailable
+        from ringzero.ranks.cluster import ClusterUnavailable
 
         made = []
         try:
@@ -92,6 +84,6 @@ def command(name, help, rows, models, steps):
         except (ClusterUnavailable, ValueError) as error:
             raise click.ClickException(str(error)) from None
         finally:
-            options.write(made, json_file)  # what there is, when it is stopped
+            results.write(made, json_file)  # also when interrupted: the rows so far
 
     return bench

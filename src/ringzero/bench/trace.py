@@ -6,7 +6,7 @@ import time
 
 import click
 
-from ringzero.bench import options
+from ringzero.bench import options, results
 
 SIZE, WORLD_SIZE, ITERATIONS = 16 * 2**20, 4, 151
 
@@ -20,13 +20,8 @@ def rows(size=SIZE, world_sizes=(2, WORLD_SIZE), iterations=ITERATIONS, progress
         returned = launch(measure, size, iterations, world_size=world_size, device="cpu", timeout=300, trace=True)
         for name, seconds in returned.returns[0].items():
             recorded, plain = (statistics.median(samples) * 1e3 for samples in seconds)
-            made.append(
-                {
-                    "name": f"{name} of {size / 2**20:g} MiB, {world_size} ranks",
-                    **{"metric": "time", "ours": recorded, "peer": plain, "peer_name": "not recorded"},
-                    **{"ratio": plain / recorded, "unit": "ms"},
-                }
-            )
+            what = f"{name} of {size / 2**20:g} MiB, {world_size} ranks"
+            made.append(results.row(what, "time", recorded, plain, "not recorded", "ms"))
     return made
 
 
@@ -36,7 +31,7 @@ def measure(size, iterations):
     import torch.distributed as dist
 
     import ringzero
-    from ringzero.bench import turns
+    from ringzero.measure import turns
 
     recorded = dist.new_group()
     groups = (recorded, recorded._inner)  # the same connections: two groups alike differ by as much as recording costs
@@ -70,4 +65,4 @@ def command(json_file):
             f"{row['name']:<36} {row['ours']:>8.2f} ms recorded, {row['peer']:>8.2f} ms not: "
             f"{100 * (row['ours'] / row['peer'] - 1):+.1f} %"
         )
-    options.write(made, json_file)
+    results.write(made, json_file)

@@ -1,15 +1,15 @@
 """ZeRO stages 0 to 3 beside torch's own of the same kind, taken in turns on the same ranks.
 
 A step is forward, backward and AdamW, timed on its slowest rank. Peak bytes are those of all live tensors at their
-highest in a step (``ringzero.memory``). Bytes of a kind are those after the backward pass, AdamW's step counts left
+highest in a step (``record.memory``). Bytes of a kind are those after the backward pass, AdamW's step counts left
 out. Communication is counted from the trace of one step: bytes each rank sends, beside 2, 2, 2 and 3 times the
 parameters' bytes times (N-1)/N.
 """
 
 import statistics
 
-from ringzero.bench import steps
-from ringzero.bench.steps import RATES, WORLD_SIZES, row
+from ringzero.bench import results, steps
+from ringzero.bench.steps import RATES, WORLD_SIZES
 from ringzero.costs import memory
 
 MODELS = {"small": (256, 4), "large": (512, 4)}  # width and layers: 3.2 and 12.6 million parameters
@@ -38,11 +38,11 @@ def _rows(name, stage, peer, seconds, held, sent, ranks):
     params = held[0]["parameters"]
     formula = memory.model_state_parts(params, stage, ranks, memory.bytes_per_param("adamw", mixed_precision=False))
     elements = memory.communication_elements(params, stage, ranks)
-    yield row(name, "step time", *median, peer, "ms", paired)
-    yield row(name, "peak memory", *peaks, peer, "MiB")
+    yield results.row(name, "step time", *median, peer, "ms", paired)
+    yield results.row(name, "peak memory", *peaks, peer, "MiB")
     for kind, part, expected in zip(("parameters", "gradients", "optimizer"), parts, formula, strict=True):
-        yield row(name, kind, part / 2**20, expected / 2**20, "formula", "MiB")
-    yield row(name, "sent a step", statistics.mean(sent) / 2**20, 4 * elements / 2**20, "formula", "MiB")
+        yield results.row(name, kind, part / 2**20, expected / 2**20, "formula", "MiB")
+    yield results.row(name, "sent a step", statistics.mean(sent) / 2**20, 4 * elements / 2**20, "formula", "MiB")
 
 
 def trainer(which, model, group):
@@ -111,12 +111,12 @@ def peak_bytes(model):
     """On each rank: ``{stage or peer: (peak, {kind: bytes after backward})}``, and under "parameters" their number."""
     import torch.distributed as dist
 
-    from ringzero.memory import MemoryTimeline
+    from ringzero.record.memory import MemoryTimeline
 
     group, held = dist.new_group(backend="gloo"), {}
     for which in (*range(len(PEERS)), *PEERS):
         step, module, optimizer = trainer(which, model, group)
-        for _ in range(2):  # the second has states, and buckets in their final order
+        for _ in range(2):  # after the first step states exist and buckets have their final order
             step()
         with MemoryTimeline(module, optimizer) as timeline:
             step(timeline.mark)
@@ -129,7 +129,8 @@ def peak_bytes(model):
 
 def bytes_sent(model):
     """On each rank: bytes it sends in one step of each stage, counted from its records."""
-    from ringzero.launch.trace import recorded
+    from ringzero.record import bytes_sent as count
+    from ringzero.record import recorded
 
     sent = []
     for stage in range(len(PEERS)):
@@ -138,7 +139,7 @@ def bytes_sent(model):
             step()
         before = len(recorded())
         step()
-        sent.append(sum(record["bytes"] for record in recorded()[before:] if record["kind"] == "send"))
+        sent.append(count(recorded()[before:]))
     return sent
 
 

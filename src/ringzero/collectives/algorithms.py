@@ -2,17 +2,19 @@
 
 All take the number of ranks first, and some take more by keyword (``options`` says which): ``root``; ``chunks``, how
 many pieces follow each other through a pipeline; ``servers``; ``shape``, the sides of the grid that the ranks form, by
-default the most even one. A size that an algorithm cannot take raises ValueError (``world_sizes`` says which it can).
+default the most even one. A number of ranks that an algorithm cannot take raises ValueError (``world_sizes`` lists
+those it can take). ``ringzero.costs.coefficients.COEFFICIENTS`` has the cost of each under the same names.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from inspect import signature
 
 from ringzero.collectives import binomial, exchange, flat, grid, parameter_server, recursive, ring, trees
-from ringzero.collectives.schedule import check_world_size
+from ringzero.collectives.schedule import Schedule, check_world_size
 
 
-def world_sizes(collective, name, limit):
+def world_sizes(collective: str, name: str, limit: int) -> list[int]:
     """The numbers of ranks up to ``limit`` that the algorithm takes.
 
     >>> world_sizes("all_gather", "recursive_doubling", 16)
@@ -26,8 +28,8 @@ def world_sizes(collective, name, limit):
     return possible
 
 
-def options(collective, name):
-    """What the algorithm takes besides the number of ranks.
+def options(collective: str, name: str) -> list[str]:
+    """The names of what the algorithm takes besides the number of ranks.
 
     >>> options("broadcast", "ring")
     ['root', 'chunks']
@@ -35,8 +37,8 @@ def options(collective, name):
     return list(signature(ALGORITHMS[collective][name]).parameters)[1:]
 
 
-def shapes(world_size, sides):
-    """All ways to write ``world_size`` as a product of so many sides.
+def shapes(world_size: int, sides: int) -> list[tuple[int, ...]]:
+    """All grids of ``world_size`` ranks with so many sides.
 
     >>> shapes(6, 2)
     [(1, 6), (2, 3), (3, 2), (6, 1)]
@@ -48,7 +50,7 @@ def shapes(world_size, sides):
 
 
 def _in_a_grid(generator):
-    """``generator`` with ``world_size`` and ``shape`` in place of an argument for each side."""
+    """``generator`` with ``world_size`` and ``shape`` in place of an argument for each side; ``sides`` names these."""
     sides = list(signature(generator).parameters)
 
     def schedule(world_size, shape=None):
@@ -61,11 +63,11 @@ def _in_a_grid(generator):
             raise ValueError(f"shape is {tuple(shape)}; {' x '.join(sides)} must be {world_size}: one of {known}")
         return generator(*shape)
 
-    schedule.__name__, schedule.__doc__ = generator.__name__, generator.__doc__
+    schedule.__name__, schedule.__doc__, schedule.sides = generator.__name__, generator.__doc__, sides
     return schedule
 
 
-ALGORITHMS = {
+ALGORITHMS: dict[str, dict[str, Callable[..., Schedule]]] = {
     "all_reduce": {
         "ring": ring.ring_all_reduce,
         "flat": flat.flat_all_reduce,

@@ -4,12 +4,18 @@
 >>> shard = reduce_scatter(flat_gradients, algorithm="bruck")          # doctest: +SKIP
 >>> broadcast(weights, root=2, algorithm="double_binary_tree", chunks=16)   # doctest: +SKIP
 
-A buffer shared out among N ranks has N chunks, and chunk r is rank r's: elements ``chunk_bounds(numel, N)[r]`` to
-``[r + 1]``. ``algorithm`` is a name in ``ALGORITHMS[collective]``, or "auto" for what is fastest on gloo at that size;
-``**options`` are what the algorithm takes besides (``options(collective, algorithm)`` names them).
-``root`` is a rank of the group.
+Tensors are contiguous and of any shape; they are treated as flat buffers. A buffer shared out among N ranks has N
+chunks, and chunk r is rank r's: elements ``chunk_bounds(numel, N)[r]`` to ``[r + 1]``.
+
+``algorithm`` is a name in ``ALGORITHMS[collective]``, or "auto" for what is fastest on gloo at that size; ``**options``
+are what the algorithm takes besides (``options(collective, algorithm)`` names them). ``group`` is the default group
+when None, and ``root`` is a rank of the group.
+
+All raise TypeError for what is no tensor, ValueError for a tensor, ``op``, algorithm or option that will not do and for
+ranks whose calls do not match (see ``run.run``), and RuntimeError outside a process group.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import torch
@@ -20,8 +26,12 @@ from ringzero.collectives.auto import chosen
 from ringzero.collectives.run import REDUCE, run, run_all_to_all
 from ringzero.collectives.schedule import chunk_bounds
 
+Group = dist.ProcessGroup | None
 
-def all_reduce(tensor, op="sum", *, algorithm="ring", group=None, **options):
+
+def all_reduce(
+    tensor: torch.Tensor, op: str = "sum", *, algorithm: str = "ring", group: Group = None, **options: object
+) -> torch.Tensor:
     """Replace ``tensor`` on every rank by the elementwise ``op`` over all ranks. Returns ``tensor``.
 
     ``op`` is "sum", "avg", "product", "max" or "min". All ranks end with the same bits, whatever the algorithm: a chunk
@@ -31,7 +41,9 @@ def all_reduce(tensor, op="sum", *, algorithm="ring", group=None, **options):
     return _average(tensor, op, group)
 
 
-def reduce_scatter(tensor, op="sum", *, algorithm="ring", group=None, **options):
+def reduce_scatter(
+    tensor: torch.Tensor, op: str = "sum", *, algorithm: str = "ring", group: Group = None, **options: object
+) -> torch.Tensor:
     """Return this rank's chunk of the elementwise ``op`` over all ranks: a 1-D view into ``tensor``.
 
     The rest of ``tensor`` is overwritten.
@@ -40,52 +52,77 @@ def reduce_scatter(tensor, op="sum", *, algorithm="ring", group=None, **options)
     return _average(_chunk(flat, group), op, group)
 
 
-def all_gather(tensor, *, algorithm="ring", group=None, **options):
+def all_gather(
+    tensor: torch.Tensor, *, algorithm: str = "ring", group: Group = None, **options: object
+) -> torch.Tensor:
     """Fill ``tensor`` on every rank with rank r's chunk r. Returns ``tensor``."""
     _in_place("all_gather", tensor, "sum", algorithm, group, options)
     return tensor
 
 
-def reduce(tensor, root=0, op="sum", *, algorithm="flat", group=None, **options):
+def reduce(
+    tensor: torch.Tensor,
+    root: int = 0,
+    op: str = "sum",
+    *,
+    algorithm: str = "flat",
+    group: Group = None,
+    **options: object,
+) -> torch.Tensor:
     """Replace ``tensor`` on rank ``root`` by the elementwise ``op`` over all ranks. Returns ``tensor``.
 
-    What the others' holds afterwards depends on the algorithm: by "flat" what it held, by others partial results.
+    What ``tensor`` holds on the other ranks afterwards depends on the algorithm: with "flat" what it held before, with
+    the others partial results.
     """
     _, group = _in_place("reduce", tensor, op, algorithm, group, options | {"root": root})
     return _average(tensor, op, group) if group.rank() == root else tensor
 
 
-def broadcast(tensor, root=0, *, algorithm="ring", group=None, **options):
+def broadcast(
+    tensor: torch.Tensor, root: int = 0, *, algorithm: str = "ring", group: Group = None, **options: object
+) -> torch.Tensor:
     """Replace ``tensor`` on every rank by that of rank ``root``. Returns ``tensor``.
 
-    ``chunks=``, which "ring" and the binary trees take, is how many pieces follow each other; by default as many as
+    "ring" and the binary trees take ``chunks``, the number of pieces that follow each other; by default the number that
     should be fastest (``auto.best_chunks``).
     """
     _in_place("broadcast", tensor, "sum", algorithm, group, options | {"root": root})
     return tensor
 
 
-def gather(tensor, root=0, *, algorithm="flat", group=None, **options):
+def gather(
+    tensor: torch.Tensor, root: int = 0, *, algorithm: str = "flat", group: Group = None, **options: object
+) -> torch.Tensor:
     """Fill ``tensor`` on rank ``root`` with rank r's chunk r. Returns ``tensor``.
 
-    By other algorithms than "flat" the other ranks pass chunks on: theirs are overwritten in part.
+    With "flat" the tensors of other ranks stay as they are. With other algorithms these ranks pass chunks on, and
+    parts of their tensors are overwritten.
     """
     _in_place("gather", tensor, "sum", algorithm, group, options | {"root": root})
     return tensor
 
 
-def scatter(tensor, root=0, *, algorithm="flat", group=None, **options):
+def scatter(
+    tensor: torch.Tensor, root: int = 0, *, algorithm: str = "flat", group: Group = None, **options: object
+) -> torch.Tensor:
     """Return chunk r of rank ``root``'s ``tensor`` on rank r: a 1-D view into its own ``tensor``, of the same size.
 
-    By other algorithms than "flat" ranks pass chunks on, and more than its own is overwritten.
+    With "flat" only that chunk is overwritten. With other algorithms ranks pass chunks on, and other chunks too.
     """
     flat, group = _in_place("scatter", tensor, "sum", algorithm, group, options | {"root": root})
     return _chunk(flat, group)
 
 
 def all_to_all(
-    output, input, output_split_sizes=None, input_split_sizes=None, *, algorithm="pairwise", group=None, **options
-):
+    output: torch.Tensor,
+    input: torch.Tensor,
+    output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None,
+    *,
+    algorithm: str = "pairwise",
+    group: Group = None,
+    **options: object,
+) -> torch.Tensor:
     """Send chunk r of ``input`` to rank r, and put what rank r sends at place r of ``output``. Returns ``output``.
 
     Without sizes ``output`` takes N times as much as this rank's chunk of ``input``: as much as ``input`` where N
@@ -105,8 +142,8 @@ def all_to_all(
     return output
 
 
-def barrier(*, algorithm="dissemination", group=None, **options):
-    """Return when every rank has called it."""
+def barrier(*, algorithm: str = "dissemination", group: Group = None, **options: object) -> None:
+    """Return when every rank of the group has called ``barrier``."""
     group = _member("barrier", group)
     token = torch.zeros(1, dtype=torch.uint8, device=_device(group))
     run(_schedule("barrier", algorithm, group, token, options), token, "max", group)
@@ -115,7 +152,7 @@ def barrier(*, algorithm="dissemination", group=None, **options):
 
 
 def _in_place(collective, tensor, op, algorithm, group, options):
-    """Run the collective; the tensor as one flat view, and the group."""
+    """Run the collective. Returns the tensor as one flat view, and the group."""
     flat, group = _check(collective, tensor, op, group)
     run(_schedule(collective, algorithm, group, flat, options), flat, op, group)
     return flat, group
@@ -220,5 +257,5 @@ def _average(tensor, op, group):
 
 
 def _device(group):
-    """Where the group's messages lie: the GPU where it has NCCL alone."""
+    """The device that the group's messages lie on: the GPU for a group with NCCL alone."""
     return "cuda" if torch.device("cpu") not in group._device_types else "cpu"

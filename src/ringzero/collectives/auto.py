@@ -1,14 +1,16 @@
-"""Which algorithm is fastest, and in how many pieces a buffer goes through a pipeline. No torch."""
+"""Which algorithm "auto" means, and in how many pieces a buffer goes through a pipeline. No torch."""
 
-from functools import lru_cache
+from collections.abc import Callable
 from math import sqrt
 
 from ringzero.collectives.algorithms import ALGORITHMS
 from ringzero.collectives.algorithms import options as options_of
+from ringzero.collectives.schedule import Schedule
 
-LATENCY_BYTES = 128 * 2**10  # what travels in the time that a message of no bytes takes
+LATENCY_BYTES = 128 * 2**10  # bytes that gloo sends in the time that an empty message takes
 MOST_CHUNKS = 64
 
+# By collective: up to how many bytes an algorithm is the fastest on gloo; None is any size.
 FASTEST = {
     "all_reduce": ((64 * 2**10, "recursive_doubling"), (None, "ring")),
     "reduce_scatter": ((None, "ring"),),
@@ -22,9 +24,10 @@ FASTEST = {
 }
 
 
-@lru_cache(maxsize=1024)
-def chosen(collective, algorithm, world_size, size, **options):
-    """``(name, options)`` of what runs on ``size`` bytes: "auto" decided, ``chunks`` filled in where it is taken.
+def chosen(
+    collective: str, algorithm: str, world_size: int, size: int, **options: object
+) -> tuple[str, dict[str, object]]:
+    """``(name, options)`` of what runs on ``size`` bytes: "auto" is replaced by a name, missing ``chunks`` by a number.
 
     Raises ValueError for an algorithm that is not known, or that does not take the options.
     """
@@ -44,8 +47,8 @@ def chosen(collective, algorithm, world_size, size, **options):
     return algorithm, options
 
 
-def best_chunks(generator, world_size, size):
-    """How many pieces make a pipeline fastest: more of them fill it sooner, at a message each.
+def best_chunks(generator: Callable[..., Schedule], world_size: int, size: int) -> int:
+    """How many pieces make a pipeline fastest: more pieces fill it sooner, but each costs a message.
 
     K pieces of C parts of the buffer take A + P K rounds of S/CK bytes, so sqrt(A S / (P C LATENCY_BYTES)) is best.
     """

@@ -1,15 +1,18 @@
 """Larger schedules from smaller ones. See also ``Rounds``: ``a + b`` one after the other, ``backwards``."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from ringzero.collectives.schedule import Round, Rounds, Traffic
+from ringzero.collectives.schedule import Round, Rounds, Traffic, traffic_in_chunks
 
 
-def side_by_side(rounds, ranks, chunks):
+def side_by_side(rounds: Sequence[Round], ranks: np.ndarray, chunks: np.ndarray) -> Rounds:
     """The same rounds in several groups of ranks at once.
 
-    ``ranks[g, r]`` is who plays rank r in group g; ``chunks[g, c]`` are the chunks of the whole buffer that together
-    play chunk c there. Shapes ``(groups, group size)`` and ``(groups or 1, chunks of a group, pieces)``.
+    ``ranks[g, r]`` is the rank that stands for rank r in group g, shape ``(groups, group size)``. ``chunks[g, c]`` are
+    the chunks of the whole buffer that together stand for chunk c in group g, shape ``(groups or 1, chunks of a group,
+    pieces)``.
     """
 
     def round(step):
@@ -19,17 +22,26 @@ def side_by_side(rounds, ranks, chunks):
 
     def alike():
         groups, pieces = len(ranks), chunks.shape[-1]
-        for src, dst, share, reduced, times in rounds.traffic():
+        for src, dst, share, reduced, times in traffic_in_chunks(rounds):
             share, reduced = (np.tile(pieces * count, groups) for count in (share, reduced))
             yield Traffic(ranks[:, src].ravel(), ranks[:, dst].ravel(), share, reduced, times)
 
     return Rounds(len(rounds), round, alike)
 
 
-def pipeline(src, dst, start, pieces, *, period=1, first=0):
+def pipeline(
+    src: np.ndarray,
+    dst: np.ndarray,
+    start: np.ndarray,
+    pieces: int,
+    *,
+    period: int = 1,
+    first: int | np.ndarray = 0,
+) -> Rounds:
     """Edges ``src[i]`` → ``dst[i]`` that each carry ``pieces`` chunks, one every ``period`` rounds.
 
-    Edge i carries chunk ``first[i]`` in round ``start[i]``, the next ones after it. Raises ValueError for no pieces.
+    Edge i carries chunk ``first[i]`` in round ``start[i]``, the next chunks after it. Shapes ``(edges,)``. Raises
+    ValueError for fewer than one piece.
     """
     if pieces < 1:
         raise ValueError(f"chunks is {pieces!r}; cut the buffer into at least 1")

@@ -1,25 +1,27 @@
 """gloo's event threads, and how Linux schedules them.
 
-Such a thread polls sockets. While the thread that calls gloo holds a connection's lock it tries again at once, and
-again; if it took the caller's core at that moment, it burns its time slice, 3 to 4 ms, waiting for a thread it keeps
-from running. As a batch thread it takes an idle core, or waits until the caller sleeps: a small all-reduce of 4 ranks
-on 2 cores then takes a fifth of the time. Needs no privilege; elsewhere than on Linux nothing happens.
+An event thread polls sockets. While the thread that calls gloo holds the lock of a connection, the event thread tries
+to take the lock again and again without sleeping. If the scheduler has given it the caller's core, the caller cannot
+run and release the lock, and the time slice of 3 to 4 ms is lost. A batch thread never takes a core from a running
+thread: it waits for an idle core. A small all-reduce of 4 ranks on 2 cores then takes a fifth of the time. This needs
+no privilege. On systems other than Linux nothing happens.
 
-Between machines a message takes longer than that, and to hide it behind computing the thread must react at once.
+Between machines a message takes longer than a time slice, and to hide it behind computation the event thread must
+react at once. There the scheduling stays as it is.
 """
 
 import os
 from pathlib import Path
 
 
-def calm():
-    """If all ranks share this machine, ask that the event threads this process has now not preempt who calls gloo."""
+def calm() -> None:
+    """Make this process's event threads batch threads, if all ranks run on this machine."""
     if os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE"):
         _schedule("SCHED_BATCH")
 
 
-def as_gloo_has_them():
-    """Take that back."""
+def as_gloo_has_them() -> None:
+    """Undo ``calm``."""
     _schedule("SCHED_OTHER")
 
 

@@ -1,7 +1,7 @@
 """Parameter servers: every rank pushes its gradients to the ranks that serve, and pulls the sums back.
 
 Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014. With one server its link
-carries everything, as in the flat all-reduce; with N servers each has a chunk, and the bytes are a ring's.
+carries everything, as in the flat all-reduce. With N servers each has a chunk, and every rank sends what a ring sends.
 """
 
 import numpy as np
@@ -9,10 +9,11 @@ import numpy as np
 from ringzero.collectives.schedule import Round, Rounds, Schedule, Traffic, check_world_size
 
 
-def parameter_server_all_reduce(world_size, servers=1):
+def parameter_server_all_reduce(world_size: int, servers: int = 1) -> Schedule:
     """Ranks 0 to ``servers`` - 1 keep a chunk of the buffer each; all ranks, servers too, bring gradients.
 
-    N-1 rounds of pushes and N-1 of pulls, S/servers bytes each: in a round no two ranks deal with one server.
+    N-1 rounds of pushes and N-1 of pulls, S/servers bytes each. In a round a server deals with one rank only. Raises
+    ValueError unless ``servers`` is 1 to N.
     """
     check_world_size(world_size)
     if not 1 <= servers <= world_size:
@@ -21,8 +22,8 @@ def parameter_server_all_reduce(world_size, servers=1):
     return Schedule("all_reduce", "parameter_server", world_size, servers, rounds)
 
 
-def sharded_parameter_server_all_reduce(world_size):
-    """Every rank serves: a reduce-scatter and an all-gather in which each deals with each directly."""
+def sharded_parameter_server_all_reduce(world_size: int) -> Schedule:
+    """Every rank serves a chunk: a reduce-scatter and an all-gather in which every pair of ranks deals directly."""
     rounds = parameter_server_all_reduce(world_size, servers=world_size).rounds
     return Schedule("all_reduce", "sharded_parameter_server", world_size, world_size, rounds)
 

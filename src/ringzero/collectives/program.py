@@ -9,13 +9,12 @@ Memory is several buffers, and a ``Range`` names elements of one: ``INPUT`` (the
 place), ``OUTPUT`` of an all-to-all, ``SCRATCH``.
 """
 
-from functools import lru_cache
 from itertools import accumulate, groupby, pairwise, zip_longest
 from typing import NamedTuple
 
 import numpy as np
 
-from ringzero.collectives.schedule import chunk_bounds
+from ringzero.collectives.schedule import Schedule, chunk_bounds
 
 SEGMENT_BYTES = 2 * 2**20
 PACKED_BYTES = 64 * 2**10  # pieces that lie apart are copied into one message up to this size
@@ -31,31 +30,42 @@ class Range(NamedTuple):
     start: int
     stop: int
 
-    def meets(self, other):
+    def meets(self, other: "Range") -> bool:
+        """Whether the two share an element."""
         return self.buffer == other.buffer and self.start < other.stop and other.start < self.stop
 
 
 class Receive(NamedTuple):
+    """Post a receive from rank ``peer`` into a range."""
+
     peer: int
     into: Range
 
 
 class Send(NamedTuple):
+    """Post a send to rank ``peer`` from a range."""
+
     peer: int
     source: Range
 
 
 class Wait(NamedTuple):
-    request: int  # the how many-th Receive or Send, from 0
+    """Wait for a posted message; ``request`` counts Receives and Sends from 0."""
+
+    request: int
 
 
 class Combine(NamedTuple):
+    """Reduce what has arrived into a range; ``kept_first``: the range is the first operand, else the second."""
+
     into: Range
     arrived: Range
-    kept_first: bool  # whether what was there is the first operand
+    kept_first: bool
 
 
 class Copy(NamedTuple):
+    """Copy one range into another."""
+
     into: Range
     source: Range
 
@@ -63,25 +73,33 @@ class Copy(NamedTuple):
 class Program(NamedTuple):
     """What a rank does. ``scratch`` is how many elements of scratch memory it needs.
 
-    ``sends_to`` and ``receives_from`` are its links, ``{peer: elements that both ends must reckon with}``.
+    ``sends_to`` and ``receives_from`` are its links: ``{peer: number of elements}``. A header tells the peer that
+    number, so that both ends can compare what they expect.
     """
 
-    steps: list
+    steps: list[Receive | Send | Wait | Combine | Copy]
     scratch: int
     sends_to: dict[int, int]
     receives_from: dict[int, int]
 
 
-@lru_cache(maxsize=256)
-def program(schedule, rank, sizes, element_size, by_round=False):
+def program(
+    schedule: Schedule,
+    rank: int,
+    sizes: int | tuple[tuple[int, ...], tuple[int, ...]],
+    element_size: int,
+    by_round: bool = False,
+) -> Program:
     """The ``Program`` of ``rank``.
 
     ``sizes`` is the number of elements in the buffer; in an all-to-all it may be ``(outgoing, incoming)``, how many go
-    to each rank and come from each. ``by_round``: all of a round is posted, then waited for, together and unsegmented.
+    to each rank and come from each. ``element_size`` is in bytes. ``by_round``: the messages of a round are posted
+    together, unsegmented, and all waited for before the next round begins.
     """
     place = (_Exchanged if schedule.collective == "all_to_all" else _InPlace)(schedule, rank, sizes)
     packed, largest = PACKED_BYTES // element_size, None if by_round else SEGMENT_BYTES // element_size
-    rounds, links = [], set()
+    rounds: list[list] = []
+    links: set[tuple[int, int]] = set()
     for round in schedule.rounds:
         mine = (round.src == rank) | (round.dst == rank)
         columns = (round.src, round.dst, round.reduce, round.chunk)
@@ -153,7 +171,8 @@ class _Exchanged:
 class _Message(NamedTuple):
     """To or from ``peer``: what is in ``ranges``, one after the other.
 
-    ``aside``: it may not land where it belongs, for it has to be added there or unpacked, or that place is being read.
+    ``aside``: the message must land in scratch memory first, because it has to be reduced or unpacked, or because the
+    place it belongs to is still being sent.
     """
 
     peer: int
@@ -170,7 +189,7 @@ class _Message(NamedTuple):
 
 
 def _messages(transfers, rank, ranges, packed, largest):
-    """One round: a list of ``(receives, sends)``, first the first message of every link, then the second, ..."""
+    """One round as a list of ``(receives, sends)``: first the first message of every link, then the second, ..."""
     links = []
     for (src, dst, reduce), chunks in groupby(transfers, key=lambda transfer: transfer[:3]):
         peer = dst if src == rank else src
@@ -187,7 +206,7 @@ def _messages(transfers, rank, ranges, packed, largest):
 
 
 def _cut(ranges, packed, largest):
-    """Ranges to messages, alike at both ends: small ones packed together, large ones in segments. Tuples of ranges."""
+    """Yield the ranges of each message, the same at both ends: small ranges are packed, large ones cut in segments."""
     together, size = [], 0
     for buffer, start, stop in ranges:
         length = stop - start
@@ -209,10 +228,10 @@ def _pack(message, packed):
 
 
 def _put(message, landed, rank):
-    """Add or copy what has landed aside to where it belongs."""
+    """The steps that reduce or copy into place what has landed in scratch memory."""
     if not message.reduce:
         return [Copy(into, part) for part, into in _parts(message, landed)]
-    kept_first = rank < message.peer  # so that both ends of an exchange take the operands in the same order
+    kept_first = rank < message.peer  # both ends of an exchange then combine the operands in the same order
     return [Combine(into, part, kept_first) for part, into in _parts(message, landed)]
 
 
@@ -266,7 +285,7 @@ def _by_need(rounds, rank, place):
 
 
 class _Order:
-    """The steps so far, and what may be under way after them. Requests are numbered as they are posted."""
+    """The steps so far, and the messages that may be under way after them. Requests are numbered as they are posted."""
 
     def __init__(self, rank, kept, landing_size):
         self.steps, self.scratch = [], kept
@@ -293,7 +312,7 @@ class _Order:
         self._post(Receive(message.peer, into))
 
     def send(self, message):
-        """What came in earlier rounds belongs to what is sent; what comes in this one does not."""
+        """Arrivals of earlier rounds are part of what is sent; arrivals of this round are not."""
         self._unsent.remove(message)
         self._settle_touching(message, self._earlier)
         if len(message.ranges) > 1:
@@ -315,7 +334,8 @@ class _Order:
     def _land(self):
         """A place in scratch memory.
 
-        If all are in use the oldest arrival makes room, unless what it changes has yet to be sent in this very round.
+        If all are in use, the oldest arrival is put into place to make room, unless the elements that it changes have
+        yet to be sent in this same round.
         """
         if not self._free and len(self._landing) >= LANDINGS:
             oldest = next(iter(self._landing))
@@ -328,7 +348,7 @@ class _Order:
         return Range(SCRATCH, start, self.scratch)
 
     def _settle(self, request):
-        """Wait for an arrival, and put it where it belongs after those before it."""
+        """Wait for an arrival and put it into place, after earlier arrivals that touch the same elements."""
         message = self._arriving.pop(request)
         self._settle_touching(message, request)
         self.steps.append(Wait(request))
@@ -340,7 +360,7 @@ class _Order:
 
     def _settle_touching(self, message, before):
         for request in [r for r, m in self._arriving.items() if r < before and m.meets(message)]:
-            if request in self._arriving:  # or an older one has settled it
+            if request in self._arriving:  # else settling an older arrival has settled this one
                 self._settle(request)
 
     def _await_sends(self, message):

@@ -11,11 +11,11 @@ import numpy as np
 from ringzero.collectives.schedule import Round, Rounds, Schedule, Traffic, check_world_size
 
 
-def recursive_doubling_all_reduce(world_size):
+def recursive_doubling_all_reduce(world_size: int) -> Schedule:
     """Everyone exchanges its whole sum with the rank whose number differs in bit 0, then bit 1, ...
 
-    S·log2 N bytes a rank. Where N is no power of two, the ranks beyond it first add theirs to another's and are
-    told the result at the end: two rounds more.
+    S·log2 N bytes a rank. Where N is no power of two, the ranks beyond the largest power of two first send their
+    buffers to be added by other ranks, and receive the result at the end: two rounds more.
     """
     check_world_size(world_size)
     core = _power_of_two_up_to(world_size)
@@ -28,10 +28,10 @@ def recursive_doubling_all_reduce(world_size):
     return Schedule("all_reduce", "recursive_doubling", world_size, 1, rounds)
 
 
-def rabenseifner_all_reduce(world_size):
+def rabenseifner_all_reduce(world_size: int) -> Schedule:
     """Reduce-scatter by recursive halving, all-gather by recursive doubling: 2S(N-1)/N bytes in 2 log2 N rounds.
 
-    The ranks beyond a power of two as in recursive doubling.
+    The ranks beyond a power of two are treated as in recursive doubling.
     """
     check_world_size(world_size)
     core = _power_of_two_up_to(world_size)
@@ -40,7 +40,7 @@ def rabenseifner_all_reduce(world_size):
     return Schedule("all_reduce", "rabenseifner", world_size, core, rounds)
 
 
-def recursive_halving_reduce_scatter(world_size):
+def recursive_halving_reduce_scatter(world_size: int) -> Schedule:
     """Exchange half the buffer with the rank N/2 away, then a quarter with the rank N/4 away, ...
 
     Raises ValueError unless N is a power of two.
@@ -50,7 +50,7 @@ def recursive_halving_reduce_scatter(world_size):
     return Schedule("reduce_scatter", "recursive_halving", world_size, world_size, rounds)
 
 
-def recursive_doubling_all_gather(world_size):
+def recursive_doubling_all_gather(world_size: int) -> Schedule:
     """Exchange one chunk with the neighbour, then two with the rank 2 away, ...
 
     Raises ValueError unless N is a power of two.
@@ -59,28 +59,28 @@ def recursive_doubling_all_gather(world_size):
     return Schedule("all_gather", "recursive_doubling", world_size, world_size, _doubling_rounds(world_size))
 
 
-def bruck_all_gather(world_size):
+def bruck_all_gather(world_size: int) -> Schedule:
     """Rank r sends all it has to rank r-1, then r-2, r-4, ...: any N, S(N-1)/N bytes in ceil(log2 N) rounds."""
     check_world_size(world_size)
     return Schedule("all_gather", "bruck", world_size, world_size, _bruck_rounds(world_size))
 
 
-def bruck_reduce_scatter(world_size):
+def bruck_reduce_scatter(world_size: int) -> Schedule:
     """The all-gather backwards: any N, S(N-1)/N bytes in ceil(log2 N) rounds."""
     check_world_size(world_size)
     rounds = _bruck_rounds(world_size).backwards(reduce=True)
     return Schedule("reduce_scatter", "bruck", world_size, world_size, rounds)
 
 
-def bruck_all_reduce(world_size):
+def bruck_all_reduce(world_size: int) -> Schedule:
     """Reduce-scatter, then all-gather: the ring's bytes in 2 ceil(log2 N) rounds, whatever N."""
     check_world_size(world_size)
     gather = _bruck_rounds(world_size)
     return Schedule("all_reduce", "bruck", world_size, world_size, gather.backwards(reduce=True) + gather)
 
 
-def dissemination_barrier(world_size):
-    """Rank r signals rank r+1, then r+2, r+4, ...: each signal stands for all that its sender has heard of."""
+def dissemination_barrier(world_size: int) -> Schedule:
+    """Rank r signals rank r+1, then r+2, r+4, ...: a signal stands for all ranks its sender has heard of."""
     check_world_size(world_size)
     ranks = np.arange(world_size)
 
@@ -117,7 +117,7 @@ def _bruck_rounds(n):
 
 
 def _with_the_rest(n, chunks, rounds):
-    """Before ``rounds`` of the first ranks, a power of two, the rest add theirs; after, they are told the result."""
+    """``rounds`` of the first ranks, a power of two; before, the others have theirs added; after, they get the sum."""
     core = _power_of_two_up_to(n)
     rest = np.arange(core, n)
     if len(rest) == 0:

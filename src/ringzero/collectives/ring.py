@@ -10,19 +10,19 @@ from ringzero.collectives.compose import pipeline
 from ringzero.collectives.schedule import Round, Rounds, Schedule, Traffic, check_world_size
 
 
-def ring_reduce_scatter(world_size):
+def ring_reduce_scatter(world_size: int) -> Schedule:
     """After N-1 rounds rank r holds the sum of everyone's chunk r."""
     check_world_size(world_size)
     return Schedule("reduce_scatter", "ring", world_size, world_size, _reduce_scatter_rounds(world_size))
 
 
-def ring_all_gather(world_size):
+def ring_all_gather(world_size: int) -> Schedule:
     """Rank r starts with chunk r; after N-1 rounds every rank has every chunk."""
     check_world_size(world_size)
     return Schedule("all_gather", "ring", world_size, world_size, _all_gather_rounds(world_size))
 
 
-def ring_all_reduce(world_size):
+def ring_all_reduce(world_size: int) -> Schedule:
     """Reduce-scatter, then all-gather: 2(N-1) rounds of S/N bytes a rank."""
     check_world_size(world_size)
     rounds = _reduce_scatter_rounds(world_size) + _all_gather_rounds(world_size)
@@ -50,16 +50,16 @@ def _all_gather_rounds(n):
     return Rounds(n - 1, round, alike=lambda: [Traffic.of(ranks, right, 1, reduce=False, times=n - 1)])
 
 
-def ring_broadcast(world_size, root=0, chunks=1):
+def ring_broadcast(world_size: int, root: int = 0, chunks: int = 1) -> Schedule:
     """The root's buffer goes round the ring in ``chunks`` pieces.
 
-    One piece: N-1 rounds of S bytes. K pieces follow each other through the pipe: N-2+K rounds of S/K bytes.
+    One piece takes N-1 rounds of S bytes. K pieces that follow each other take N-2+K rounds of S/K bytes.
     """
     check_world_size(world_size, root)
     return Schedule("broadcast", "ring", world_size, chunks, _chain(world_size, root, chunks), root)
 
 
-def ring_reduce(world_size, root=0, chunks=1):
+def ring_reduce(world_size: int, root: int = 0, chunks: int = 1) -> Schedule:
     """The broadcast backwards: ``chunks`` pieces come round the ring to the root, and each rank adds its own."""
     check_world_size(world_size, root)
     return Schedule("reduce", "ring", world_size, chunks, _chain(world_size, root, chunks).backwards(reduce=True), root)

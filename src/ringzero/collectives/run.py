@@ -1,8 +1,8 @@
 """Run a schedule on real ranks: point-to-point messages over ``torch.distributed``.
 
 The order of messages, and what each waits for, is worked out once (see ``program``). What has to be reduced lands in
-scratch memory that is kept from call to call: fresh memory costs a page fault every 4 KiB, which at these speeds is as
-much as the message.
+scratch memory that is kept from call to call: fresh memory costs a page fault every 4 KiB, and these take as long as
+the message itself.
 """
 
 import threading
@@ -17,8 +17,8 @@ import torch.distributed as dist
 from ringzero.collectives import event_threads
 from ringzero.collectives.program import LANDINGS, SEGMENT_BYTES, Combine, Program, Receive, Send, Wait, program
 from ringzero.collectives.schedule import COLLECTIVES, Schedule
-
-HEADER_TAG = 2**30  # of the message that says what a rank calls and brings; data has smaller tags
+from ringzero.record import wire
+from ringzero.record.wire import HEADER_TAG
 
 REDUCE = {
     "sum": torch.add,
@@ -29,27 +29,34 @@ REDUCE = {
 }
 
 
-def run(schedule: Schedule, flat: torch.Tensor, op="sum", group=None):
+def run(schedule: Schedule, flat: torch.Tensor, op: str = "sum", group: dist.ProcessGroup | None = None) -> None:
     """Run ``schedule`` in place on ``flat``, this rank's 1-D contiguous buffer.
 
-    Raises ValueError when a rank that it deals with calls something else (another collective, algorithm or ``op``) or
-    brings another size or type: on the CPU, when this call is made for the first time in the group (see ``_Eager``);
-    NCCL cannot tell cheaply.
+    Raises ValueError when a rank that it exchanges messages with calls something else (another collective, algorithm or
+    ``op``) or brings another size or type. That is checked on the CPU, the first time this call is made in the group
+    (see ``_Eager``); over NCCL the check would cost too much.
     """
     _run(schedule, (flat,), flat.numel(), op, group or dist.group.WORLD)
 
 
-def run_all_to_all(schedule: Schedule, output, input, splits=None, group=None):
+def run_all_to_all(
+    schedule: Schedule,
+    output: torch.Tensor,
+    input: torch.Tensor,
+    splits: tuple[tuple[int, ...], tuple[int, ...]] | None = None,
+    group: dist.ProcessGroup | None = None,
+) -> None:
     """Run an all-to-all from the 1-D buffer ``input`` to ``output``; errors as in ``run``.
 
     ``splits`` are two tuples, how many elements go to each rank and how many come from each; without them ``input``
-    holds N chunks (``chunk_bounds``). With them, only the two ends of a chunk know its size and may handle it.
+    holds N chunks (``chunk_bounds``). With ``splits`` only the two ends of a chunk know its size, so the schedule must
+    send every chunk directly.
     """
     _run(schedule, (input, output), splits or input.numel(), "sum", group or dist.group.WORLD)
 
 
 def _run(schedule, memory, sizes, op, group):
-    if not _needs_the_host(memory[0], group):
+    if not needs_the_host(memory[0].device, group):
         return _run_here(schedule, memory, sizes, op, group)
     copies = [buffer.to("cpu", copy=True) for buffer in memory]
     _run_here(schedule, copies, sizes, op, group)
@@ -57,21 +64,16 @@ def _run(schedule, memory, sizes, op, group):
         buffer.copy_(copy)
 
 
-def _needs_the_host(tensor, group):
-    """Whether the tensor is on a GPU and the group cannot send from there, as gloo cannot."""
-    return tensor.is_cuda and "nccl" not in dist.get_backend_config(group)
-
-
-def _in_groups(tensor):
-    """Whether messages go out in groups; see ``_Grouped``."""
-    return tensor.is_cuda
+def needs_the_host(device: torch.device, group: dist.ProcessGroup) -> bool:
+    """Whether ``device`` is a GPU and the group cannot send from there, as gloo cannot."""
+    return device.type == "cuda" and "nccl" not in dist.get_backend_config(group)
 
 
 def _run_here(schedule, memory, sizes, op, group):
-    grouped = _in_groups(memory[0])
+    grouped = wire.goes_in_groups(group, memory[0].is_cuda)
     call = _call(schedule, group.rank(), sizes, memory[0].dtype, op, grouped)
     messenger = (_Grouped if grouped else _Eager)(call, group)
-    scratch = _take_scratch(call.program.scratch, memory[0])
+    scratch = _take_scratch(call.program.scratch, memory[0], keep=not grouped)
     memory = (*memory, None, scratch) if len(memory) == 1 else (*memory, scratch)
     for step in call.program.steps:
         kind = type(step)
@@ -88,7 +90,8 @@ def _run_here(schedule, memory, sizes, op, group):
         else:
             _view(memory, step.into).copy_(_view(memory, step.source))
     messenger.end()
-    _keep_scratch(scratch)
+    if not grouped:
+        _keep_scratch(scratch)
 
 
 def _view(memory, place):
@@ -97,7 +100,7 @@ def _view(memory, place):
 
 
 class _Call(NamedTuple):
-    """What is known before a call is made. A header is two numbers: elements, and what ``_code`` makes of the call."""
+    """What is worked out before a call is made. A header is two numbers: elements, and the ``_code`` of the call."""
 
     program: Program
     reduce: object
@@ -112,11 +115,11 @@ class _Call(NamedTuple):
 @lru_cache(maxsize=256)
 def _call(schedule, rank, sizes, dtype, op, by_round):
     made, code = program(schedule, rank, sizes, dtype.itemsize, by_round), _code(schedule, op, dtype)
-    headers = [(peer, torch.tensor([elements, code])) for peer, elements in made.sends_to.items()]
+    headers = [(peer, torch.tensor([elements, code], device="cpu")) for peer, elements in made.sends_to.items()]
     expected = {peer: [elements, code] for peer, elements in made.receives_from.items()}
     known_to_all = isinstance(sizes, int)
     signature = (sizes if known_to_all else -1, code)
-    tag = crc32(repr(signature).encode()) % HEADER_TAG
+    tag = wire.data_tag(signature)
     called = f"{_called(code)} of {sizes if known_to_all else sum(sizes[0])} elements of {dtype}, {schedule.name}"
     return _Call(made, REDUCE[op], tag, signature, called, headers, expected, check_first=not known_to_all)
 
@@ -124,10 +127,11 @@ def _call(schedule, rank, sizes, dtype, op, by_round):
 class _Eager:
     """CPU: each message is a request of its own.
 
-    Each rank tells those it sends to what it calls and brings, beside the data, which does not wait for it. The data's
-    tag depends on that too, so buffers that do not match never meet: gloo would end the process if the larger went into
-    the smaller, and say nothing the other way round. The same call is checked only once: a header takes a third of the
-    time of a small message. Who then makes another one hangs, and ``ringzero.launch`` says why.
+    Beside the data, which does not wait for it, each rank sends a header that says what it calls and brings. The tag of
+    the data depends on the header too, so buffers that do not match never meet. (gloo would end the process if a larger
+    buffer arrived in a smaller one, and would say nothing the other way round.) A header takes a third of the time of a
+    small message, so the same call is checked only once. A rank that later makes another call hangs, and
+    ``ringzero.launch`` says why.
     """
 
     def __init__(self, call, group):
@@ -155,7 +159,7 @@ class _Eager:
 
     def _send_headers(self):
         expected = self._call.expected
-        self._arrived = torch.empty(len(expected), 2, dtype=torch.int64)
+        self._arrived = torch.empty(len(expected), 2, dtype=torch.int64, device="cpu")
         self._headers = [
             self._messenger.recv([row], peer, HEADER_TAG) for row, peer in zip(self._arrived, expected, strict=True)
         ]
@@ -176,46 +180,41 @@ class _Eager:
 
 
 class _Grouped:
-    """GPU: the messages of a round go out as one group, the only order in which NCCL cannot deadlock.
+    """GPU: the messages of a round go out as one group, the only way in which NCCL cannot deadlock.
 
-    Waiting is the stream's business, so the reductions queue up behind the messages without stopping the CPU.
+    They go as bytes, since NCCL does not know every type. The stream waits, not the CPU: reductions queue up behind
+    the messages.
     """
 
     def __init__(self, call, group):
-        self._group, self._operations = group, []
+        self._group, self._messenger = group, wire.begin_call(group)(call.called)
+        self._round: list[tuple] = []  # messages of this round: (send or recv, tensor, peer)
 
     def receive(self, into, peer):
-        self._operations.append(dist.P2POp(dist.irecv, into, group=self._group, group_peer=peer))
+        self._round.append((self._messenger.recv, into.view(torch.uint8), peer))
 
     def send(self, source, peer):
-        self._operations.append(dist.P2POp(dist.isend, source, group=self._group, group_peer=peer))
+        self._round.append((self._messenger.send, source.view(torch.uint8), peer))
 
     def wait(self, request):
-        if self._operations:
-            for work in _post_together(self._operations, self._group):
-                work.wait()
-            self._operations = []
+        if not self._round:
+            return
+        device = self._round[0][1].device
+        self._group._start_coalescing(device)
+        try:
+            for post, tensor, peer in self._round:
+                post([tensor], peer, 0)
+        finally:
+            together = self._group._end_coalescing(device)
+        self._round = []
+        together.wait()
 
     def end(self):
         pass
 
 
-def _post_together(operations, group):
-    """``dist.batch_isend_irecv``, which makes one NCCL launch of them only in groups of torch's own class."""
-    if type(group) is dist.ProcessGroup:
-        return dist.batch_isend_irecv(operations)
-    device = operations[0].tensor.device
-    group._start_coalescing(device)
-    works = []
-    for each in operations:
-        peer = {"group_dst" if each.op is dist.isend else "group_src": each.group_peer}
-        works.append(each.op(each.tensor, group=group, **peer))
-    together = group._end_coalescing(device)
-    return works if together is None else [together]
-
-
 def _code(schedule, op, dtype):
-    """A number that differs where what is called does, and the names that an error gives can be read from."""
+    """A number that differs for calls that differ, and from which an error can read the names (``_called``)."""
     first = repr(schedule.rounds[0]) if len(schedule.rounds) else ""
     algorithm = crc32(f"{schedule.name} {schedule.chunks} {schedule.root} {len(schedule.rounds)} {first}".encode())
     names = (COLLECTIVES.index(schedule.collective), _OPS.index(op), _TYPES.index(dtype))
@@ -223,7 +222,7 @@ def _code(schedule, op, dtype):
 
 
 def _difference(rank, expected, peer, header):
-    """What an error says of two headers."""
+    """The message of an error about two headers that differ."""
     (mine, my_code), (theirs, their_code) = expected, header
     if my_code >> 8 != their_code >> 8:
         calls = [_called(code) for code in (their_code, my_code)]
@@ -255,30 +254,43 @@ _TYPES = sorted({value for value in vars(torch).values() if isinstance(value, to
 _mine = threading.local()  # .scratch: memory that this thread's last call used
 
 
-def _take_scratch(elements, like):
-    """``elements`` of scratch memory beside ``like`` and of its type: that of the last call, if it is large enough."""
-    if _in_groups(like) or not elements:
+def _take_scratch(elements, like, keep):
+    """``elements`` of scratch memory beside ``like`` and of its type: that of the last call, if it is large enough.
+
+    Without ``keep`` it is new: on a GPU it may be in use until the stream comes so far.
+    """
+    if not keep or not elements:
         return like.new_empty(elements)
-    kept, _mine.scratch = getattr(_mine, "scratch", None), None  # not kept if this call fails: messages may still land
+    kept, _mine.scratch = (
+        getattr(_mine, "scratch", None),
+        None,
+    )  # not kept if this call fails, for messages may still arrive in it
     size = elements * like.element_size()
     if kept is None or kept.numel() < size:
-        kept = torch.empty(-(-size // 64) * 64, dtype=torch.uint8)  # a whole number of elements of any type
+        kept = torch.empty(
+            -(-size // 64) * 64, dtype=torch.uint8, device="cpu"
+        )  # a whole number of elements of any type
     return kept.view(like.dtype)
 
 
 def _keep_scratch(buffer):
-    if not _in_groups(buffer) and 0 < buffer.nbytes <= LANDINGS * SEGMENT_BYTES:
+    if 0 < buffer.nbytes <= LANDINGS * SEGMENT_BYTES:
         _mine.scratch = buffer.view(torch.uint8)
 
 
+def forget_scratch() -> None:
+    """Give back the scratch memory that this thread keeps from one call to the next."""
+    _mine.scratch = None
+
+
 class _Known(NamedTuple):
-    """Of a group: ``begin_call(called)`` gives what sends and receives; ``agreed`` are signatures of checked calls."""
+    """Kept for each group: ``begin_call(called)`` returns what sends and receives; ``agreed`` are checked calls."""
 
     begin_call: object
     agreed: set
 
 
-_known = WeakKeyDictionary()  # group -> _Known
+_known: WeakKeyDictionary[dist.ProcessGroup, _Known] = WeakKeyDictionary()  # group -> _Known
 
 
 def _get_to_know(group):
@@ -286,6 +298,6 @@ def _get_to_know(group):
     if type(group) is dist.ProcessGroup:  # its backend itself: torch's dispatcher takes microseconds a message
         backend = group._get_backend(torch.device("cpu"))
         _known[group] = _Known(lambda called: backend, set())
-    else:  # one in Python wants to see every message
-        _known[group] = _Known(getattr(group, "begin_call", lambda called: group), set())
+    else:  # a group written in Python, such as one that records: it gets every message
+        _known[group] = _Known(wire.begin_call(group), set())
     return _known[group]

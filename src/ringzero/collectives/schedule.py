@@ -1,19 +1,20 @@
 """A collective as data: rounds of transfers of chunks between ranks.
 
 An algorithm is a short function from a step to its round. The same value is run on real ranks (``run``), proved
-(``verify``), counted (``bytes_sent``, ``messages_sent``, ``traffic``) and drawn (``ringzero.figures.spacetime``).
+(``proof.verify``), counted (``bytes_sent``, ``messages_sent``, ``traffic``) and drawn (``ringzero.figures.spacetime``).
 
 The buffer of S bytes is cut into ``chunks`` pieces, as equal as whole elements allow. Within a round
 every transfer reads what its source held when the round began.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 COLLECTIVES = (
     "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "gather", "scatter", "all_to_all", "barrier",
@@ -32,7 +33,7 @@ class Transfer(NamedTuple):
 class Round:
     """Transfers that may all happen at once, stored as columns; iterating gives ``Transfer`` values.
 
-    Arguments broadcast as in NumPy, so one line describes what N ranks do:
+    The columns have shape ``(transfers,)``. Arguments broadcast as in NumPy, so one line describes what N ranks do:
 
     >>> ranks = np.arange(3)
     >>> list(Round(src=ranks, dst=(ranks + 1) % 3, chunk=ranks, reduce=True))[0]
@@ -41,7 +42,7 @@ class Round:
 
     __slots__ = ("chunk", "dst", "reduce", "src")
 
-    def __init__(self, src, dst, chunk, reduce):
+    def __init__(self, src: ArrayLike, dst: ArrayLike, chunk: ArrayLike, reduce: ArrayLike):
         columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(c)) for c in (src, dst, chunk, reduce)))
         self.src, self.dst, self.chunk = (column.ravel().astype(np.intp, copy=False) for column in columns[:3])
         self.reduce = columns[3].ravel().astype(bool, copy=False)
@@ -61,8 +62,8 @@ class Round:
 class Traffic(NamedTuple):
     """The messages of ``times`` consecutive rounds that look alike: ``src[i]`` sends ``share[i]`` to ``dst[i]``.
 
-    ``share`` is a fraction of the buffer, all chunks that go from ``src[i]`` to ``dst[i]`` in a round together;
-    of it the part ``reduced`` is reduced on arrival. Shapes: ``(messages,)``; shares are float64.
+    ``share[i]`` is a fraction of the buffer: all chunks that go from ``src[i]`` to ``dst[i]`` in one round. The
+    fraction ``reduced[i]`` of the buffer is reduced on arrival. Shapes ``(messages,)``; shares are float64.
     """
 
     src: np.ndarray
@@ -72,8 +73,8 @@ class Traffic(NamedTuple):
     times: int
 
     @classmethod
-    def of(cls, src, dst, share, reduce, times=1):
-        """As above from a number or an array each; all of it is reduced, or none."""
+    def of(cls, src: ArrayLike, dst: ArrayLike, share: ArrayLike, reduce: bool, times: int = 1) -> "Traffic":
+        """From a number or an array for each column; with ``reduce`` all that arrives is reduced, else nothing."""
         src, dst, share = np.broadcast_arrays(src, dst, np.asarray(share, dtype=float))
         return cls(src, dst, share, share * bool(reduce), times)
 
@@ -81,14 +82,19 @@ class Traffic(NamedTuple):
 class Rounds(Sequence):
     """``length`` rounds; ``make(step)`` makes one when it is looked at, so 65,536 ranks cost nothing until then.
 
-    ``a + b`` plays b after a. ``alike()`` may yield at once the ``Traffic`` that ``traffic`` would find by making every
-    round; its shares count chunks.
+    ``a + b`` plays b after a. ``traffic`` makes every round to see what it sends, unless ``alike()`` says so without
+    making any; the shares that ``alike`` yields count chunks.
     """
 
-    def __init__(self, length, make, alike=None):
+    def __init__(
+        self,
+        length: int,
+        make: Callable[[int], Round],
+        alike: Callable[[], Iterable[Traffic]] | None = None,
+    ):
         self._length, self._make, self._alike = length, make, alike
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
     def __getitem__(self, step):
@@ -97,7 +103,7 @@ class Rounds(Sequence):
             return Rounds(len(steps), lambda i: self._make(steps[i]))
         return self._make(range(self._length)[step])
 
-    def __add__(self, later):
+    def __add__(self, later: "Rounds") -> "Rounds":
         n = self._length
         return Rounds(
             n + len(later),
@@ -105,11 +111,11 @@ class Rounds(Sequence):
             lambda: chain(self.traffic(), later.traffic()),
         )
 
-    def backwards(self, reduce):
-        """From the last to the first, every transfer from its receiver to its sender.
+    def backwards(self, reduce: bool) -> "Rounds":
+        """From the last to the first, every transfer from its receiver to its sender, adding if ``reduce``.
 
-        What spread one rank's chunk now collects everyone's: a broadcast becomes a reduction (``reduce=True``), an
-        all-gather a reduce-scatter, a scatter a gather (``reduce=False``).
+        Rounds that spread one rank's chunk now collect the chunks of all: a broadcast becomes a reduction and an
+        all-gather a reduce-scatter (``reduce=True``), a scatter a gather (``reduce=False``).
         """
 
         def turned(step):
@@ -123,11 +129,19 @@ class Rounds(Sequence):
 
     def traffic(self) -> Iterator[Traffic]:
         """``Traffic`` whose shares count chunks."""
-        return traffic_in_chunks(self) if self._alike is None else (t for t in self._alike() if t.times > 0)
+        return _looked_at(self) if self._alike is None else (t for t in self._alike() if t.times > 0)
 
 
-def traffic_in_chunks(rounds) -> Iterator[Traffic]:
-    """Look at every round: join the chunks that travel together, and consecutive rounds with the same messages."""
+def traffic_in_chunks(rounds: Sequence[Round]) -> Iterator[Traffic]:
+    """``Traffic`` of any sequence of rounds; its shares count chunks.
+
+    Chunks that travel together are one message, and consecutive rounds with the same messages one ``Traffic``.
+    """
+    return rounds.traffic() if isinstance(rounds, Rounds) else _looked_at(rounds)
+
+
+def _looked_at(rounds):
+    """The traffic found by making every round."""
     last, times = None, 0
     for round in rounds:
         n = 1 + max(round.src.max(initial=0), round.dst.max(initial=0))
@@ -150,7 +164,8 @@ class Schedule:
 
     ``rounds`` is a ``Rounds`` or any sequence of ``Round``. Chunk c of N·k in a scattered buffer belongs to rank
     c // k. In an all-to-all of N·N chunks, chunk ``src * N + dst`` goes from rank ``src`` to rank ``dst``; every rank
-    brings N of them. A barrier has one chunk, and it is empty.
+    brings N of them. A barrier has one chunk, and it is empty. Raises ValueError for an unknown collective, and for
+    another number of chunks than an all-to-all or a barrier has.
     """
 
     collective: str
@@ -173,10 +188,10 @@ class Schedule:
         )
 
     @cached_property
-    def owner(self):
+    def owner(self) -> np.ndarray:
         """``owner[c]``: the rank that chunk c belongs to (at the end, in an all-to-all), or the root.
 
-        Shape ``(chunks,)``; -1 where a chunk belongs to all alike.
+        Shape ``(chunks,)``; -1 where a chunk belongs to no rank more than to another.
         """
         if self.collective in ("broadcast", "reduce", "all_reduce", "barrier"):
             return np.full(self.chunks, -1 if self.root is None else self.root)
@@ -185,27 +200,30 @@ class Schedule:
         return np.arange(self.chunks) * self.world_size // self.chunks
 
     @property
-    def pieces(self):
-        """How many chunks make up the buffer a rank brings: all; N of an all-to-all's N·N; a barrier brings nothing."""
+    def pieces(self) -> float:
+        """How many chunks make up the buffer that a rank brings: N in an all-to-all, else all of them.
+
+        Infinitely many for a barrier, so that a chunk is no part of any buffer.
+        """
         return {"all_to_all": self.world_size, "barrier": np.inf}.get(self.collective, self.chunks)
 
     def traffic(self) -> Iterator[Traffic]:
         """Who sends what part of the buffer to whom, rounds in order, if all chunks are of one size."""
-        rounds = self.rounds
-        for src, dst, chunks, reduced, times in (
-            rounds.traffic() if isinstance(rounds, Rounds) else traffic_in_chunks(rounds)
-        ):
+        for src, dst, chunks, reduced, times in traffic_in_chunks(self.rounds):
             yield Traffic(src, dst, chunks / self.pieces, reduced / self.pieces, times)
 
-    def bytes_sent(self, numel, element_size):
+    def bytes_sent(self, numel: int, element_size: int) -> np.ndarray:
         """Bytes each rank sends for ``numel`` elements of ``element_size`` bytes each. Shape ``(world_size,)``."""
         sizes, sent = self._sizes(numel, element_size), np.zeros(self.world_size, dtype=np.int64)
         for round in self.rounds:
             np.add.at(sent, round.src, sizes[round.chunk])
         return sent
 
-    def link_bytes(self, numel, element_size):
-        """Bytes from each rank to each other. Shape ``(world_size, world_size)``: ``[src, dst]``."""
+    def link_bytes(self, numel: int, element_size: int) -> np.ndarray:
+        """Bytes that each rank sends to each other, for a buffer as in ``bytes_sent``.
+
+        Shape ``(world_size, world_size)``: ``[src, dst]``.
+        """
         sizes = self._sizes(numel, element_size)
         table = np.zeros((self.world_size, self.world_size), dtype=np.int64)
         for round in self.rounds:
@@ -219,7 +237,7 @@ class Schedule:
         sizes = np.diff(chunk_bounds(numel, self.pieces)) * element_size
         return np.tile(sizes, self.chunks // self.pieces)
 
-    def messages_sent(self):
+    def messages_sent(self) -> np.ndarray:
         """Messages each rank sends: one for each chunk and round. Shape ``(world_size,)``."""
         counts = np.zeros(self.world_size, dtype=np.int64)
         for round in self.rounds:
@@ -227,11 +245,11 @@ class Schedule:
         return counts
 
 
-def chunk_bounds(numel, chunks):
+def chunk_bounds(numel: int, chunks: int) -> np.ndarray:
     """Where each chunk of a buffer of ``numel`` elements begins, and the end: ``chunks + 1`` offsets in elements.
 
-    Sizes differ by at most one element, and so do those of any two runs of neighbouring chunks: the larger ones
-    are spread out, so no rank of a ring carries more than its share by as much as a chunk.
+    Sizes differ by at most one element. So do the sizes of any two runs of equally many neighbouring chunks, because
+    the larger chunks are spread out: no rank of a ring carries a whole chunk more than its share.
 
     >>> chunk_bounds(7, 3).tolist()
     [0, 2, 4, 7]
@@ -239,7 +257,7 @@ def chunk_bounds(numel, chunks):
     return np.arange(chunks + 1) * numel // chunks
 
 
-def check_world_size(world_size, root=0):
+def check_world_size(world_size: int, root: int = 0) -> None:
     """Raise ValueError unless ``world_size`` is a whole number from 1 and ``root`` one of its ranks."""
     if isinstance(world_size, bool) or not isinstance(world_size, (int, np.integer)) or world_size < 1:
         raise ValueError(f"world_size is {world_size!r}; give a whole number of ranks, from 1")

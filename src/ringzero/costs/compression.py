@@ -7,7 +7,7 @@
 """
 
 
-def one_bit_adam_volume_reduction(warmup_fraction, bits=16):
+def one_bit_adam_volume_reduction(warmup_fraction: float, bits: float = 16) -> float:
     """1 / (w + (1-w)/16): the warm-up sends all bits, the rest of the training one of each (Tang et al. 2021).
 
     ``warmup_fraction`` is between 0 and 1; ``bits`` are those of an uncompressed gradient.
@@ -19,7 +19,7 @@ def one_bit_adam_volume_reduction(warmup_fraction, bits=16):
     return 1 / (warmup_fraction + (1 - warmup_fraction) / bits)
 
 
-def powersgd_compression_ratio(shapes, rank):
+def powersgd_compression_ratio(shapes: list[tuple[int, ...]], rank: int) -> float:
     """Gradient values over values sent (Vogels et al. 2019). ``shapes``: the shape of each parameter.
 
     A parameter of two or more dimensions is a matrix (first dimension x all others); PowerSGD sends its two factors,
@@ -30,7 +30,7 @@ def powersgd_compression_ratio(shapes, rank):
     return sum([_numel(shape) for shape in shapes]) / sum([_sent(shape, rank) for shape in shapes])
 
 
-def resnet18_cifar10_shapes(classes=10):
+def resnet18_cifar10_shapes(classes: int = 10) -> list[tuple[int, ...]]:
     """The shapes of ResNet-18's parameters, with the 3 x 3 first convolution used on CIFAR-10 (He et al. 2016)."""
     shapes, channels = _convolution(3, 64, 3), 64
     for width in (64, 128, 256, 512):
@@ -43,7 +43,7 @@ def resnet18_cifar10_shapes(classes=10):
 
 
 def _convolution(inputs, outputs, kernel):
-    """Without a bias, and the BatchNorm that follows."""
+    """Shapes of a convolution without a bias, and of the BatchNorm that follows."""
     return [(outputs, inputs, kernel, kernel), (outputs,), (outputs,)]
 
 

@@ -9,6 +9,8 @@ sparsity" is twice as much. Per GPU: 72 PFLOP/s is a server of eight B300, in 8 
 link's "900 GB/s" counts both ways, a PCIe slot's 63 GB/s one. GB is 1e9 bytes. As of August 2026.
 """
 
+from ringzero.costs.inputs import known
+
 
 def _gpu(year, tflops, nvlink, memory, memory_bandwidth, pcie, source):
     return {
@@ -24,96 +26,106 @@ def _gpu(year, tflops, nvlink, memory, memory_bandwidth, pcie, source):
 
 _TABLES = "stas00/ml-engineering, accelerator and network tables (744d01e, 2026-08-22)"
 
-GPUS = {  # SXM modules unless the name says PCIe
-    "P100": _gpu(2016, 21.2, 80, 16, 732, 3, "P100 reviews and NVLink 1 in " + _TABLES + "; no tensor cores"),
-    "V100": _gpu(2017, 125, 150, 32, 900, 3, "whitepaper: 640 cores x 64 FMA x 1.53 GHz; NVLink 2 in " + _TABLES),
-    "T4": _gpu(2018, 65, 0, 16, 320, 3, "T4 comparisons of 2026: 65.13 TFLOP/s"),
-    "A100": _gpu(2020, 312, 300, 80, 2039, 4, _TABLES),
-    "A100 PCIe": _gpu(2020, 312, 300, 80, 1935, 4, _TABLES + "; NVLink: a bridge of two cards"),
-    "A800": _gpu(2022, 312, 200, 80, 2039, 4, "Reuters, 2022-11-08: an A100 with NVLink at 400 GB/s both ways"),
-    "H100": _gpu(2022, 989, 450, 80, 3350, 5, _TABLES),
-    "H100 PCIe": _gpu(2022, 756, 300, 80, 2000, 5, _TABLES + "; NVLink: a bridge of two cards"),
-    "H800": _gpu(2023, 989, 200, 80, 3350, 5, "H800 comparisons of 2025: an H100 with NVLink at 400 GB/s both ways"),
-    "L40S": _gpu(2023, 362, 0, 48, 864, 4, _TABLES),
-    "H200": _gpu(2023, 989, 450, 141, 4800, 5, _TABLES),
-    "GH200": _gpu(2023, 989, 450, 96, 4000, 5, _TABLES + "; also with 144 GB"),
-    "B100": _gpu(2024, 1750, 900, 192, 8000, 5, "B100 as announced in March 2024: half of 3.5 PFLOP/s with sparsity"),
-    "B200": _gpu(2024, 2250, 900, 180, 8000, 5, _TABLES + "; 8 x 180 GB in NVIDIA's DGX B200 user guide"),
-    "GB200": _gpu(2024, 2500, 900, 186, 8000, 6, _TABLES + "; one of a superchip's two GPUs"),
-    "B300": _gpu(2025, 2250, 900, 288, 8000, 6, _TABLES),
-    "GB300": _gpu(2025, 2500, 900, 288, 8000, 6, _TABLES + "; one of a superchip's two GPUs"),
-}  # fmt: skip
+GPUS = (  # SXM modules unless the name says PCIe
+    ("P100", _gpu(2016, 21.2, 80, 16, 732, 3, "P100 reviews and NVLink 1 in " + _TABLES + "; no tensor cores")),
+    ("V100", _gpu(2017, 125, 150, 32, 900, 3, "whitepaper: 640 cores x 64 FMA x 1.53 GHz; NVLink 2 in " + _TABLES)),
+    ("T4", _gpu(2018, 65, 0, 16, 320, 3, "T4 comparisons of 2026: 65.13 TFLOP/s")),
+    ("A100", _gpu(2020, 312, 300, 80, 2039, 4, _TABLES)),
+    ("A100 PCIe", _gpu(2020, 312, 300, 80, 1935, 4, _TABLES + "; NVLink: a bridge of two cards")),
+    ("A800", _gpu(2022, 312, 200, 80, 2039, 4, "Reuters, 2022-11-08: an A100 with NVLink at 400 GB/s both ways")),
+    ("H100", _gpu(2022, 989, 450, 80, 3350, 5, _TABLES)),
+    ("H100 PCIe", _gpu(2022, 756, 300, 80, 2000, 5, _TABLES + "; NVLink: a bridge of two cards")),
+    ("H800", _gpu(2023, 989, 200, 80, 3350, 5, "H800 comparisons of 2025: an H100 with NVLink at 400 GB/s both ways")),
+    ("L40S", _gpu(2023, 362, 0, 48, 864, 4, _TABLES)),
+    ("H200", _gpu(2023, 989, 450, 141, 4800, 5, _TABLES)),
+    ("GH200", _gpu(2023, 989, 450, 96, 4000, 5, _TABLES + "; also with 144 GB")),
+    ("B100", _gpu(2024, 1750, 900, 192, 8000, 5, "B100 as announced in March 2024: half of 3.5 PFLOP/s with sparsity")),
+    ("B200", _gpu(2024, 2250, 900, 180, 8000, 5, _TABLES + "; 8 x 180 GB in NVIDIA's DGX B200 user guide")),
+    ("GB200", _gpu(2024, 2500, 900, 186, 8000, 6, _TABLES + "; one of a superchip's two GPUs")),
+    ("B300", _gpu(2025, 2250, 900, 288, 8000, 6, _TABLES)),
+    ("GB300", _gpu(2025, 2500, 900, 288, 8000, 6, _TABLES + "; one of a superchip's two GPUs")),
+)  # fmt: skip
 
 # Per direction, 16 lanes, after the line code (8b/10b, then 128b/130b, then 242 of 256 bytes of a PCIe 6 flit).
-PCIE_GB_PER_S = {
-    1: 2.5 * 16 / 8 * 8 / 10,
-    2: 5.0 * 16 / 8 * 8 / 10,
-    3: 8.0 * 16 / 8 * 128 / 130,
-    4: 16.0 * 16 / 8 * 128 / 130,
-    5: 32.0 * 16 / 8 * 128 / 130,
-    6: 64.0 * 16 / 8 * 242 / 256,
-}
-PCIE_SOURCE = "PCI-SIG base specifications 1.0 to 6.0: GT/s a lane and line code"
+# PCI-SIG base specifications 1.0 to 6.0.
+PCIE_GB_PER_S = (
+    (1, 2.5 * 16 / 8 * 8 / 10),
+    (2, 5.0 * 16 / 8 * 8 / 10),
+    (3, 8.0 * 16 / 8 * 128 / 130),
+    (4, 16.0 * 16 / 8 * 128 / 130),
+    (5, 32.0 * 16 / 8 * 128 / 130),
+    (6, 64.0 * 16 / 8 * 242 / 256),
+)
 
 # Per direction, a port of four lanes, after the line code (8b/10b to QDR, 64b/66b from FDR10).
-INFINIBAND_GB_PER_S = {
-    "SDR": 4 * 2.5 * 8 / 10 / 8,
-    "DDR": 4 * 5.0 * 8 / 10 / 8,
-    "QDR": 4 * 10.0 * 8 / 10 / 8,
-    "FDR10": 4 * 10.3125 * 64 / 66 / 8,
-    "FDR": 4 * 14.0625 * 64 / 66 / 8,
-    "EDR": 4 * 25.78125 * 64 / 66 / 8,
-    "HDR": 200 / 8,
-    "NDR": 400 / 8,
-    "XDR": 800 / 8,
-}
-INFINIBAND_SOURCE = "InfiniBand Trade Association roadmap and XDR announcement (2023): Gbit/s of a 4x port"
+# InfiniBand Trade Association roadmap and XDR announcement (2023).
+INFINIBAND_GB_PER_S = (
+    ("SDR", 4 * 2.5 * 8 / 10 / 8),
+    ("DDR", 4 * 5.0 * 8 / 10 / 8),
+    ("QDR", 4 * 10.0 * 8 / 10 / 8),
+    ("FDR10", 4 * 10.3125 * 64 / 66 / 8),
+    ("FDR", 4 * 14.0625 * 64 / 66 / 8),
+    ("EDR", 4 * 25.78125 * 64 / 66 / 8),
+    ("HDR", 200 / 8),
+    ("NDR", 400 / 8),
+    ("XDR", 800 / 8),
+)
 
 # The nodes that a topology is built from. Each GPU has an InfiniBand port to itself.
-NODES = {
-    "DGX A100": {"gpu": "A100", "gpus": 8, "infiniband": "HDR", "source": "NVIDIA DGX SuperPOD H100: half its network"},
-    "DGX H100": {"gpu": "H100", "gpus": 8, "infiniband": "NDR", "source": "NVIDIA DGX BasePOD, core components (2025)"},
-    "DGX B200": {"gpu": "B200", "gpus": 8, "infiniband": "NDR", "source": "NVIDIA DGX B200 user guide (2025)"},
-    "DGX B300": {"gpu": "B300", "gpus": 8, "infiniband": "XDR", "source": "DGX B300 in " + _TABLES},
-}
+NODES = (
+    (
+        "DGX A100",
+        {"gpu": "A100", "gpus": 8, "infiniband": "HDR", "source": "NVIDIA DGX SuperPOD H100: half its network"},
+    ),
+    (
+        "DGX H100",
+        {"gpu": "H100", "gpus": 8, "infiniband": "NDR", "source": "NVIDIA DGX BasePOD, core components (2025)"},
+    ),
+    ("DGX B200", {"gpu": "B200", "gpus": 8, "infiniband": "NDR", "source": "NVIDIA DGX B200 user guide (2025)"}),
+    ("DGX B300", {"gpu": "B300", "gpus": 8, "infiniband": "XDR", "source": "DGX B300 in " + _TABLES}),
+)
 
 
-def gpu(name):
+def gpu(name: str) -> dict:
     """The row of ``GPUS`` for a name such as "H100", "NVIDIA H100 SXM5 80GB" or "h100 pcie".
 
     Raises ValueError for a GPU that is not in the table.
     """
     words = name.upper().replace("-", " ").split()
-    known = [w for w in words if w not in ("NVIDIA", "TESLA") and not w.startswith("SXM") and not w.endswith("GB")]
-    for key in GPUS:
-        if key.upper().split() == known:
-            return GPUS[key]
-    raise ValueError(f"no GPU {name!r} in the table; it has {', '.join(GPUS)}")
+    words = [w for w in words if w not in ("NVIDIA", "TESLA") and not w.startswith("SXM") and not w.endswith("GB")]
+    for key, _ in GPUS:
+        if key.upper().split() == words:
+            name = key
+    known(GPUS, name, "GPU")
+    return dict(GPUS)[name]
 
 
-def peak_flops(name):
-    """FLOP/s in fp16 or bf16, dense."""
+def node(name: str) -> dict:
+    """The row of ``NODES`` for a name such as "DGX H100". Raises ValueError for a node that is not in the table."""
+    known(NODES, name, "node")
+    return dict(NODES)[name]
+
+
+def peak_flops(name: str) -> float:
+    """FLOP/s of a GPU in fp16 or bf16, dense. Errors as for ``gpu``."""
     return gpu(name)["tflops"] * 1e12
 
 
-def nvlink(name):
-    """GB/s in each direction between a GPU and its NVLink neighbours or switch; 0 where it has no NVLink."""
+def nvlink(name: str) -> float:
+    """GB/s in each direction between a GPU and its NVLink neighbours or switch; 0 where it has no NVLink.
+
+    Errors as for ``gpu``.
+    """
     return gpu(name)["nvlink_gb_per_s"]
 
 
-def pcie(generation):
+def pcie(generation: int) -> float:
     """GB/s in each direction of a slot with 16 lanes. Raises ValueError for a generation not in the table."""
-    if generation not in PCIE_GB_PER_S:
-        raise ValueError(f"no PCIe generation {generation!r} in the table; it has {_list(PCIE_GB_PER_S)}")
-    return PCIE_GB_PER_S[generation]
+    known(PCIE_GB_PER_S, generation, "PCIe generation")
+    return dict(PCIE_GB_PER_S)[generation]
 
 
-def infiniband(generation):
+def infiniband(generation: str) -> float:
     """GB/s in each direction of a 4x port: "EDR", "HDR", ... Raises ValueError for one not in the table."""
-    if generation.upper() not in INFINIBAND_GB_PER_S:
-        raise ValueError(f"no InfiniBand {generation!r} in the table; it has {_list(INFINIBAND_GB_PER_S)}")
-    return INFINIBAND_GB_PER_S[generation.upper()]
-
-
-def _list(table):
-    return ", ".join([str(key) for key in table])
+    known(INFINIBAND_GB_PER_S, generation.upper(), "InfiniBand generation")
+    return dict(INFINIBAND_GB_PER_S)[generation.upper()]

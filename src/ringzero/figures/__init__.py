@@ -2,18 +2,20 @@
 
 ``spacetime`` draws a schedule, ``timeline`` what ranks really did, ``chart`` measured against predicted,
 ``before_after`` what a collective did on each rank, ``explore`` puts a whole grid of figures behind labelled inputs,
-``stepper`` goes through schedules round by round, ``memory_timeline`` is what a training step held, kind by kind.
+``stepper`` goes through schedules round by round, ``memory_timeline`` is what a training step held, kind by kind, and
+``queues`` what would run, and what would hang, on NCCL.
 Each returns an object that a notebook shows.
 """
 
-from ringzero.figures.chart import chart
-from ringzero.figures.explore import explore
+from ringzero.figures.charts import chart
+from ringzero.figures.controls import explore
 from ringzero.figures.figure import Figure, standalone, table
 from ringzero.figures.memory import memory_timeline
+from ringzero.figures.queueing import queues
 from ringzero.figures.ranks import before_after
-from ringzero.figures.spacetime import spacetime
-from ringzero.figures.stepper import stepper
-from ringzero.figures.timeline import timeline
+from ringzero.figures.space_time import spacetime
+from ringzero.figures.stepping import stepper
+from ringzero.figures.timelines import timeline
 
 __all__ = [
     "Figure",
@@ -21,6 +23,7 @@ __all__ = [
     "chart",
     "explore",
     "memory_timeline",
+    "queues",
     "spacetime",
     "standalone",
     "stepper",

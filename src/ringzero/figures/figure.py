@@ -3,6 +3,7 @@
 SVG goes inline, not as an image: only then does ``currentColor`` mean the colour of the page's text.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -21,7 +22,7 @@ class Figure:
         return f"<figure: {self.alt}>"
 
 
-def standalone(figure):
+def standalone(figure: Figure) -> str:
     """The figure's SVG as a file of its own, for a README: there is no page to take the text's colour from."""
     start, stop = figure.html.index("<svg"), figure.html.index("</svg>")
     head, body = figure.html[start:stop].split(">", 1)
@@ -29,14 +30,14 @@ def standalone(figure):
     return f"{head}><style>{colours}</style>{body}</svg>\n"
 
 
-def frame(content, alt, caption):
+def frame(content: str, alt: str, caption: str | None) -> Figure:
     """A Figure around an ``<svg>`` or ``<table>``: it scrolls sideways where it would become too small to read."""
     below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
     scroll = f'<div class="rz-scroll" tabindex="0">{content}</div>'
     return Figure(f'<figure class="rz-figure">{scroll}{below}</figure>', alt)
 
 
-def svg_open(width, height, title, description, smallest=0.8):
+def svg_open(width: float, height: float, title: str, description: str, smallest: float = 0.8) -> str:
     """The opening tag, title and description of an image ``width`` by ``height`` pixels that shrinks with its column.
 
     It never shrinks below ``smallest`` times its size: text of 12 pixels stays readable.
@@ -49,8 +50,9 @@ def svg_open(width, height, title, description, smallest=0.8):
     )
 
 
-def table(rows, head=None, caption=None):
+def table(rows: Iterable[Sequence], head: Sequence | None = None, caption: str | None = None) -> Figure:
     """A small HTML table. ``rows`` are sequences of cells; the first cell of each heads its row."""
+    rows = list(rows)
     parts = ['<table class="rz-table">']
     if head:
         parts.append("<thead><tr>" + "".join(f'<th scope="col">{escape(str(c))}</th>' for c in head) + "</tr></thead>")

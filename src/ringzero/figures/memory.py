@@ -6,9 +6,13 @@ made. Where changes are closer than a pixel the one with the most bytes shows.
 
 from html import escape
 from math import floor, log10
+from typing import TYPE_CHECKING
 
 from ringzero.figures import palette
-from ringzero.figures.figure import frame, svg_open
+from ringzero.figures.figure import Figure, frame, svg_open
+
+if TYPE_CHECKING:  # it imports torch, which a figure needs not
+    from ringzero.record.memory import History
 
 LEFT, TOP, WIDTH, HEIGHT, RIGHT = 70, 34, 520, 260, 150
 COLOURS = {
@@ -22,8 +26,8 @@ COLOURS = {
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "bytes"))
 
 
-def memory_timeline(history, *, most=None, caption=None):
-    """Draw a ``ringzero.memory.History``. ``most`` is the top of the scale in bytes, for figures side by side.
+def memory_timeline(history: "History", *, most: float | None = None, caption: str | None = None) -> Figure:
+    """Draw a ``ringzero.record.memory.History``. ``most`` is the top of the scale in bytes, for figures side by side.
 
     Raises ValueError when nothing was held.
     """

@@ -13,17 +13,17 @@ FILLS = (ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE)
 LINES = (BLUE, VERMILLION, GREEN, PURPLE)
 
 
-def fill(index):
+def fill(index: int) -> str:
     """The colour of rank or chunk ``index``; it repeats after seven, which is why everything is labelled too."""
     return FILLS[index % len(FILLS)]
 
 
-def ink(background):
+def ink(background: str) -> str:
     """Black or white, whichever reads better on ``background``."""
     return max((BLACK, WHITE), key=lambda color: contrast(color, background))
 
 
-def contrast(one, other):
+def contrast(one: str, other: str) -> float:
     """WCAG's contrast ratio of two colours written ``#rrggbb``, from 1 to 21.
 
     >>> round(contrast("#000000", "#ffffff"))

@@ -1,11 +1,12 @@
 """Before and after: what each rank held when a collective began and what it holds now."""
 
+from collections.abc import Sequence
 from html import escape
 
-from ringzero.figures.figure import frame
+from ringzero.figures.figure import Figure, frame
 
 
-def before_after(before, after, caption=None):
+def before_after(before: Sequence, after: Sequence, caption: str | None = None) -> Figure:
     """A table with one row a rank. ``before[r]`` and ``after[r]`` are numbers, lists, lists of lists, tensors or None.
 
     What changed is set in bold.

@@ -26,7 +26,8 @@ from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import rmtree
 
-from ringzero.grading import processes, verdict
+from ringzero.grading import verdict
+from ringzero.processes.fence import end_leftovers
 
 LARGEST_NOTEBOOK = 50_000_000  # bytes
 
@@ -56,10 +57,10 @@ class CourseAutograde(nbgrader.converters.Autograde):
             for folder in filter(os.path.isdir, glob.glob(pattern)):
                 self.assignments.setdefault(folder, [])
         if not self.assignments:
-            super().init_notebooks()  # for its message
+            super().init_notebooks()  # it raises, with nbgrader's own message
 
     def convert_notebooks(self):
-        processes.end_leftovers()
+        end_leftovers()
         self._seen, self._faults = [], {}
         failed = None
         try:
@@ -218,7 +219,7 @@ def _why_not_a_notebook(name, data, source_cells):
         notebook = nbformat.from_dict(data)
         _, notebook = nbformat.validator.normalize(notebook, strip_invalid_metadata=True)
         nbformat.validate(notebook)
-    except Exception as error:  # whatever odd data does to nbformat
+    except Exception as error:  # nbformat fails on odd data in many ways
         return f"{name} is not a valid notebook: {str(error).splitlines()[0][:200]}"
     if not source_cells & {_grade_id(cell) for cell in notebook.cells}:
         return f"{name} holds none of the lab's cells: it is another notebook."

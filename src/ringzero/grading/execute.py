@@ -23,12 +23,14 @@ from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 from traitlets import Dict, Float, Integer, default
 
-from ringzero.grading import processes, verdict
+from ringzero.grading import verdict
+from ringzero.processes import die_with_parent
+from ringzero.processes.fence import Fence
 
 ENGINE = "ringzero-grading"
 INTERRUPT_SECONDS = 5  # how long an interrupted cell has to stop before the kernel is killed
-STOP_PRINTING = 20  # times the output limit: a cell that printed so much is interrupted at once
-SIGNS = {  # what a check's table says when more went wrong than a wrong result
+STOP_PRINTING = 20  # a cell that printed this many times the output limit is interrupted at once
+SIGNS = {  # words in a check's table that mean more than a wrong result
     verdict.LIMIT: re.compile(r"no end after \d+ s: .*"),
     verdict.STUDENT: re.compile(r"rank \d+ (raised|was ended by|ended with exit|was killed) .*"),
 }
@@ -68,7 +70,7 @@ def run(nb, parameters, cell_seconds, notebook_seconds, output_bytes, log):
     nb = parameterize_notebook(nb, dict(parameters), kernel_name=kernel, language="python", engine_name=ENGINE)
     notes = []
     start = time.monotonic()
-    with processes.Fence() as fence:
+    with Fence() as fence:
         papermill_engines.execute_notebook_with_engine(
             ENGINE,
             nb,
@@ -113,7 +115,7 @@ class GradingEngine(Engine):
             kernel_name=kernel_name,
             log=log,
             allow_errors=True,
-            startup_timeout=60,
+            startup_timeout=600,
             iopub_timeout=INTERRUPT_SECONDS,
             interrupt_on_timeout=True,
             error_on_timeout={"ename": "TimeLimit", "evalue": "", "traceback": []},
@@ -127,7 +129,7 @@ class GradingEngine(Engine):
             cwd=str(fence.folder),
             stdout=subprocess.DEVNULL,  # what the cells print comes through the kernel's messages
             stderr=subprocess.DEVNULL,
-            preexec_fn=processes.die_with_parent,
+            preexec_fn=die_with_parent,
         )
 
 
@@ -164,7 +166,7 @@ class GradingClient(PapermillNotebookClient):
                 continue
             self.nb_man.cell_start(cell, index)
             try:
-                if _is_injected(cell):  # takes no number: the student's numbers stay the ones on the page
+                if _is_injected(cell):  # without a number, so that the student's cells keep theirs
                     self.execute_cell(cell, index, store_history=False)
                     self.code_cells_executed -= 1
                     continue
@@ -221,7 +223,7 @@ class GradingClient(PapermillNotebookClient):
 
 
 def settle(nb):
-    """Make the outputs of ``nb`` mean to nbgrader what they mean to us; what was found, as ``[(kind, sentence)]``.
+    """Change outputs that nbgrader would score wrongly; return what was found, as ``[(kind, sentence)]``.
 
     nbgrader gives full marks to a test cell that did not run, or that ended in something that is no number, and
     none to one with a line of library noise on stderr.
@@ -266,7 +268,7 @@ def _shortened(text, longest=200):
 def _score_is_number(cell):
     results = [output for output in cell.outputs if output.output_type == "execute_result"]
     try:
-        (result,) = results  # nbgrader takes the first of several, which need not be the test's
+        (result,) = results  # nbgrader scores the first result, which a student's code may have printed
         score = float(result.data["text/plain"])
     except (KeyError, ValueError, TypeError):
         return False
@@ -274,7 +276,7 @@ def _score_is_number(cell):
 
 
 def _withdraw_results(cell):
-    """nbgrader takes the score from a result that stands before an error: leave it to be seen, not to be counted."""
+    """nbgrader scores a result even if an error follows it. Keep the result visible, but not as a score."""
     cell.outputs = [
         new_output("display_data", data=output.data) if output.output_type == "execute_result" else output
         for output in cell.outputs

@@ -24,7 +24,7 @@ _ADVICE = {
 class ForTheStudent(NbGraderPreprocessor):
     """For ``GenerateFeedback.preprocessors``, after ``GetGrades``."""
 
-    display_data_priority = List([], help="Not used; nbconvert's HTML exporter sets it for all.").tag(config=True)
+    display_data_priority: List = List([], help="Not used; nbconvert's HTML exporter sets it for all.").tag(config=True)
 
     def preprocess(self, nb, resources):
         secrets = {line for cell in nb.cells for line in _hidden_lines(cell.source)}

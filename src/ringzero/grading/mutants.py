@@ -54,7 +54,8 @@ def run(lab, names=None, jobs=2):
     from ringzero.grading import build_labs, course
 
     todo = [REFERENCE, UNTOUCHED, *files(lab)] if names is None else list(names)
-    submissions = {name: notebook(lab, name) for name in todo}  # here: nbgrader changes the working directory meanwhile
+    # Made before grading, since nbgrader changes the working directory.
+    submissions = {name: notebook(lab, name) for name in todo}
     source = build_labs.source_notebook(lab)
     with course.temporary_course(lab, source) as handed_out, tempfile.TemporaryDirectory() as tops:
         free = queue.SimpleQueue()  # a gradebook for each worker: nothing waits for another's lock
@@ -83,7 +84,7 @@ def notebook(lab, name):
     """What a student with this solution would hand in."""
     from ringzero.grading import submission
 
-    replacements = {} if name in (REFERENCE, UNTOUCHED) else submission.read_replacements(files(lab)[name])
+    replacements = {} if name in (REFERENCE, UNTOUCHED) else submission.read_replacements(files(lab)[name], lab)
     return submission.submission(lab, replacements, filled=name != UNTOUCHED)
 
 
@@ -139,7 +140,7 @@ def mutants(wanted, path, jobs):
             for row in tqdm(run(lab, jobs=jobs), total=2 + len(files(lab)), desc=lab, unit="solution", file=sys.stderr):
                 rows.append(row)
                 click.echo(report(row))
-    finally:  # what there is, when it is stopped
+    finally:  # also when interrupted: the rows so far
         if path is not None:
             rows.sort(key=lambda row: (row.lab, row.name not in (REFERENCE, UNTOUCHED), row.name))
             path.write_text(json.dumps([row.as_data() for row in rows], indent=1) + "\n")

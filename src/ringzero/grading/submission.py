@@ -4,15 +4,27 @@ A wrong solution is a Python file:
 
     \"\"\"What is wrong with it.\"\"\"
     # caught by: test_ring_all_reduce
+    # says: the tensor is wrong in every element
     # %% ring_all_reduce
     def ring_all_reduce(tensor): ...
 
-Each section replaces the solution cell of that ``grade_id``; all other cells are the reference's.
+Each section replaces the solution cell of that ``grade_id``; all other cells are the reference's. A section may also
+say only what it changes in the reference's cell:
+
+    # %% ring_all_reduce: changed
+    #       for step in range(n - 1):
+    # -         send(chunks[rank - step])
+    # +         send(chunks[rank])
+
+Lines with a minus go, lines with a plus come, the others show the place, which must be the only one of its kind; a line
+``# @@`` begins another place. The words after "says" must be in the first reason of the check's table; that line may be
+left out.
 """
 
 import ast
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from ringzero.grading import build_labs
@@ -20,37 +32,73 @@ from ringzero.grading import build_labs
 
 @dataclass(frozen=True)
 class WrongSolution:
-    """A file of replacements: what is wrong, the test cell that must catch it, ``{grade_id: source}``."""
+    """A file of replacements: ``reason`` is what is wrong, ``caught_by`` the test cell that must catch it, ``says`` the
+    words that its first reason must contain (or none), and ``replacements`` is ``{grade_id: source}``."""
 
     name: str
     reason: str
     caught_by: str
+    says: str
     replacements: dict
 
 
-def read_wrong_solution(path):
-    """Parse such a file. Raises ValueError saying what it lacks."""
+def read_wrong_solution(path, lab=None):
+    """Parse such a file, of the ``lab`` or that of its folder. Raises ValueError saying what it lacks."""
     path = Path(path)
     head = _sections(path)[0]
     caught_by = re.findall(r"^# caught by: *(\S+) *$", head, flags=re.MULTILINE)
     reason = ast.get_docstring(ast.parse(head))
-    replacements = read_replacements(path)
+    replacements = read_replacements(path, lab or path.parent.name)
     if not reason or len(caught_by) != 1 or not replacements:
         raise ValueError(
             f"{path} needs a docstring, one line '# caught by: GRADE_ID' and at least one section '# %% GRADE_ID'"
         )
-    return WrongSolution(path.stem, reason, caught_by[0], replacements)
+    says = re.findall(r"^# says: *(\S.*?) *$", head, flags=re.MULTILINE)
+    return WrongSolution(path.stem, reason, caught_by[0], " ".join(says), replacements)
 
 
-def read_replacements(path):
-    """``{grade_id: source}`` of such a file; only the sections matter, and there may be none."""
+def read_replacements(path, lab=None):
+    """``{grade_id: source}`` of such a file; only the sections matter, and there may be none.
+
+    Sections that change the reference need the ``lab``. Raises ValueError where a change does not fit it.
+    """
     path, replacements = Path(path), {}
     for section in _sections(path)[1:]:
-        grade_id, _, source = section.partition("\n")
-        if grade_id.strip() in replacements:
-            raise ValueError(f"{path} has two sections {grade_id.strip()}")
-        replacements[grade_id.strip()] = source.strip("\n")
+        name, _, source = section.partition("\n")
+        grade_id, _, how = (part.strip() for part in name.partition(":"))
+        if grade_id in replacements:
+            raise ValueError(f"{path} has two sections {grade_id}")
+        if how == "changed":
+            try:
+                source = apply_changes(reference_cells(lab)[grade_id], source)
+            except (KeyError, ValueError) as error:
+                raise ValueError(f"{path}: {grade_id} of {lab} cannot be changed: {error}") from None
+        replacements[grade_id] = source.strip("\n")
     return replacements
+
+
+def apply_changes(source, changes):
+    """``source`` with each place of ``changes`` (see the module's docstring) in its new form."""
+    for place in changes.strip("\n").split("\n# @@\n"):
+        lines = [(line[2:3], line[4:]) for line in place.split("\n")]
+        old, new = ("\n".join(text for sign, text in lines if sign != gone) for gone in "+-")
+        if f"\n{source}\n".count(f"\n{old}\n") != 1:
+            raise ValueError(f"these lines are not there exactly once:\n{old}")
+        source = f"\n{source}\n".replace(f"\n{old}\n", f"\n{new}\n" if new else "\n").strip("\n")
+    return source
+
+
+@cache
+def reference_cells(lab):
+    """``{grade_id: source}`` of the reference's solution cells, without the lines that mark the solution."""
+    return {
+        cell.metadata.nbgrader.grade_id: "\n".join(
+            line
+            for line in cell.source.split("\n")
+            if "### BEGIN SOLUTION" not in line and "### END SOLUTION" not in line
+        )
+        for cell in solution_cells(build_labs.source_notebook(lab))
+    }
 
 
 def _sections(path):
@@ -65,9 +113,7 @@ def submission(lab, replacements=None, filled=True):
     """
     replacements = dict(replacements or {})
     notebook = build_labs.release_notebook(lab)
-    reference = {
-        cell.metadata.nbgrader.grade_id: cell.source for cell in solution_cells(build_labs.source_notebook(lab))
-    }
+    reference = reference_cells(lab)
     unknown = sorted(replacements.keys() - reference.keys())
     if unknown:
         raise ValueError(f"{lab} has no solution cell {', '.join(unknown)}; it has {', '.join(reference)}")
@@ -76,8 +122,7 @@ def submission(lab, replacements=None, filled=True):
         if grade_id in replacements:
             cell.source = replacements[grade_id]
         elif filled:
-            lines = reference[grade_id].split("\n")
-            cell.source = "\n".join(x for x in lines if "### BEGIN SOLUTION" not in x and "### END SOLUTION" not in x)
+            cell.source = reference[grade_id]
     return notebook
 
 

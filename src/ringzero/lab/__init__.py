@@ -1,9 +1,30 @@
-"""What a lab notebook imports: checks with reasons, drawings of what your ranks did, a time budget for hangs."""
+"""What a lab's notebook imports: checks with reasons, drawings of what the ranks did, a time budget for hangs.
 
+In a test cell: ``Check`` runs a student's function on ranks, ``claims`` (``traffic`` among them) are what it can say
+about a run, and a ``harness`` is what is called on the ranks where the function alone is not enough.
+Elsewhere: ``check_parameters``, ``launch``, ``cluster``, ``draw``, ``explore``, ``slide`` and ``written``.
+"""
+
+from ringzero.lab import claims, harness
 from ringzero.lab.budget import launch
-from ringzero.lab.checks import Check
-from ringzero.lab.explorer import draw, explore, slide
+from ringzero.lab.checks import LIBRARY, Check
+from ringzero.lab.claims import traffic
 from ringzero.lab.nodes import cluster
 from ringzero.lab.parameters import LabError, check_parameters, written
+from ringzero.lab.shown import draw, explore, slide
 
-__all__ = ["Check", "LabError", "check_parameters", "cluster", "draw", "explore", "launch", "slide", "written"]
+__all__ = [
+    "LIBRARY",
+    "Check",
+    "LabError",
+    "check_parameters",
+    "claims",
+    "cluster",
+    "draw",
+    "explore",
+    "harness",
+    "launch",
+    "slide",
+    "traffic",
+    "written",
+]

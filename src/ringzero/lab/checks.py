@@ -2,87 +2,122 @@
 
     check = Check("ring_all_reduce", points=4, world_size=WORLD_SIZE, device=DEVICE)
     even = check.run(numel=12_000)                     # the function, on every rank, on fresh random input
-    check.that("every rank has the sum", even, has_the_sum)
+    check.that("every rank has the sum", even, claims.everyone_has_the_sum)
     check.that("every message goes to a ring neighbour", even, traffic.neighbours_only)
     check.score()                                      # shows the table; ends in a number, which nbgrader takes
 
-A claim is a function of a ``Run`` that returns None, or the reason why it does not hold. The runs declared so far are
-made when the first claim needs one, in one launch for each number of ranks. Whatever the function does (raises,
-hangs, returns nonsense) is a claim that does not hold and a reason in the table, never a traceback.
+A claim is a function of a ``Run`` that returns None, or the reason why it does not hold. All runs are made when the
+score is asked for, in one launch for each number of ranks. Whatever the function does (raises, hangs, returns nonsense)
+is a claim that does not hold and a reason in the table, never a traceback.
 """
 
 import contextlib
-import html
+import dataclasses
 import io
 import warnings
 import zlib
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import torch
 
-from ringzero.lab import runs
-from ringzero.lab.parameters import notebook_names
+from ringzero.lab import execute, failure, handle
+from ringzero.lab.runs import NOT_RUN, Case, Claim, Run
+from ringzero.lab.table import Row, Table
+from ringzero.ranks import devices
 
 LIBRARY = "ringzero's collectives"  # in ``built_from`` it allows what these are made of
 NOISE = ("terminate called after throwing", "  what():")  # gloo's last words: the reason has them in plain English
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of the table."""
+class Verdict(NamedTuple):
+    """What came of one claim: ``why`` it does not hold, or None."""
 
     claim: str
-    holds: bool
-    reason: str
-    points: float
-    possible: float
+    why: str | None
+    weight: float
 
 
 class Check:
     """The checks of one function, worth ``points`` together: each claim its share by weight.
 
-    ``function`` is its name in the notebook (the newest definition counts) or the function itself. It may use the
-    operations in ``built_from``; a run that used others proves nothing, and no claim about it holds.
+    ``function``    its name in the notebook (the newest definition counts), or the function itself
+    ``harness``     what is called on the ranks instead of the function, with the function as its first argument
+    ``uses``        names of more functions of the notebook, for the harness: its next arguments
+    ``built_from``  the operations it may use; a run that used others proves nothing, and no claim about it holds
+    ``ranks``       how many ranks a run gets that does not say; by default ``world_size``, or 1 for a function of
+                    plain values without a harness
+
+    ``world_size`` and ``device`` are the lab's parameters.
     """
 
-    def __init__(self, function, points, world_size, device="auto", built_from=("send", "recv")):
-        if callable(function):
-            self.name, self.function = getattr(function, "__name__", "the function"), function
-        else:
-            self.name, self.function = function, notebook_names().get(function)
-        self.points, self.world_size, self.device = points, world_size, device
-        self.built_from = built_from
-        self._waiting = []
-        self._runs = []
-        self._claims = []  # (text, why not or None, weight)
+    def __init__(
+        self,
+        function: str | Callable,
+        points: float,
+        world_size: int,
+        device: str = "auto",
+        built_from: tuple[str, ...] = ("send", "recv"),
+        *,
+        harness: Callable | None = None,
+        uses: tuple[str, ...] = (),
+        ranks: int | None = None,
+    ):
+        self.name = function if isinstance(function, str) else getattr(function, "__name__", "the function")
+        self.points, self.world_size, self.device, self.built_from = points, world_size, device, built_from
+        self.verdicts: list[Verdict] = []  # filled by ``score``
+        self._students, self._harness, self._ranks = (function, *uses), harness, ranks
+        self._runs: list[Run] = []
+        self._claims: list[tuple[str, list[Run], Claim, float]] = []
 
-    def run(self, *args, numel=None, dtype=torch.float32, ranks=None, **options):
+    def run(
+        self,
+        *args: Any,
+        numel: int | None = None,
+        dtype: torch.dtype = torch.float32,
+        ranks: int | None = None,
+        **options: Any,
+    ) -> Run:
         """Declare a call of the function on every rank and return its ``Run``.
 
         With ``numel``, its first argument is a new 1-D tensor, different on each rank; ``args`` and ``options`` follow.
-        Without, it is a function of plain values, called on one rank. ``ranks`` is the number of ranks if not
-        ``world_size``; where that is more than there are GPUs, they run on the CPU.
+        Without, it is a function of plain values. ``ringzero.ranks.devices`` says on what so many ranks run.
         """
-        ranks = ranks or (self.world_size if numel is not None else 1)
+        on_all = numel is not None or self._harness is not None
+        ranks = ranks or self._ranks or (self.world_size if on_all else 1)
         seed = zlib.crc32(f"{self.name} {len(self._runs)}".encode()) % 2**40
-        run = runs.Run(runs.Case(ranks, numel, dtype, args, options, seed))
-        self._waiting.append(run)
+        run = Run(Case(ranks, numel, dtype, args, options, seed, strict=devices.is_strict(self.device)))
         self._runs.append(run)
         return run
 
-    def that(self, text, runs_of_it, claim, weight=1):
-        """Check that ``claim`` holds for a run, or for each of a list of runs."""
-        every = [runs_of_it] if isinstance(runs_of_it, runs.Run) else list(runs_of_it)
+    def runs(self, *args: Any, ranks: Iterable[int], **options: Any) -> list[Run]:
+        """Declare a run for each number in ``ranks``. An option that is a function of N is called with that number."""
+        return [
+            self.run(*args, ranks=n, **{name: of(n) if callable(of) else of for name, of in options.items()})
+            for n in ranks
+        ]
+
+    def on_nccl(self, run: Run, claim: Claim, weight: float = 0.5) -> None:
+        """Check that ``claim``, which holds for ``run``, would hold on NCCL too: the same call by NCCL's rules.
+
+        A function can be right on gloo and hang on NCCL, or give wrong numbers there (``ringzero.strict``).
+        """
+        twin = Run(dataclasses.replace(run.case, strict=True), twin=run)
+        self._runs.append(twin)
+        self._claims.append(("the same by the rules of NCCL", [twin], claim, weight))
+
+    def that(self, text: str, runs: Run | Iterable[Run], claim: Claim, weight: float = 1) -> None:
+        """Check that ``claim`` holds for a run, or for each of several runs."""
+        self._claims.append((text, [runs] if isinstance(runs, Run) else list(runs), claim, weight))
+
+    def score(self) -> float:
+        """Make the runs, show the table and return the points, a number from 0 to ``points``."""
         with _quiet():
             self._execute()
-            why = next((reason for run in every if (reason := self._why_not(run, claim)) is not None), None)
-        self._claims.append((text, why, weight))
-
-    def score(self):
-        """Show the table and return the points, a number from 0 to ``points``."""
-        total = sum(weight for _, _, weight in self._claims) or 1
+            self.verdicts = [self._judge(*claim) for claim in self._claims]
+        total = sum(verdict.weight for verdict in self.verdicts) or 1
         rows, seen = [], set()
-        for text, why, weight in self._claims:
+        for text, why, weight in self.verdicts:
             possible = self.points * weight / total
             reason = "as above" if why and why in seen else why or ""
             rows.append(Row(text, why is None, reason, possible if why is None else 0.0, possible))
@@ -91,28 +126,37 @@ class Check:
             points = self.points
         else:
             points = min(self.points, round(sum(row.points for row in rows), 2))
-        _show(Table(self.name, tuple(rows), points, self.points, self._printed()))
+        Table(self.name, tuple(rows), points, self.points, self._printed(), self._ran()).show()
         return float(points)
 
     def _execute(self):
-        waiting, self._waiting = self._waiting, []
-        if self.function is None or not callable(self.function):
-            what = "not defined" if self.function is None else f"{self.function!r}, not a function"
-            for run in waiting:
-                run.problem = f"{self.name} is {what}: run the cell that defines it, then this one"
-            return
-        # Most ranks first: warm ranks serve smaller numbers too.
-        for ranks in sorted({run.world_size for run in waiting}, reverse=True):
-            device = self.device if ranks <= self.world_size else "cpu"
-            some = [run for run in waiting if run.world_size == ranks]
+        todo = [run for run in self._runs if run.problem == NOT_RUN]
+        students = [handle.of(function) for function in self._students]
+        # Most ranks first: warm ranks serve smaller numbers too. And gloo before NCCL's rules.
+        for strict, ranks in sorted({(run.case.strict, -run.world_size) for run in todo}):
+            some = [run for run in todo if (run.case.strict, -run.world_size) == (strict, ranks)]
+            for run in some:
+                if run.twin is not None and run.twin.problem is not None:
+                    run.problem = run.twin.problem
+            some = [run for run in some if run.problem == NOT_RUN]
             try:
-                runs.execute(self.name, self.function, some, device)
+                execute.execute(some, students, self._harness, self._device_of(-ranks, strict))
             except Exception as error:  # ours, not the student's; still a sentence in a table
                 for run in some:
                     run.problem = f"the check itself failed ({type(error).__name__}: {error}); report this"
 
+    def _device_of(self, ranks, strict):
+        return devices.STRICT if strict else devices.of_a_check(self.device, ranks)
+
+    def _judge(self, text, runs, claim, weight):
+        reasons = (self._why_not(run, claim) for run in runs)
+        return Verdict(text, next((why for why in reasons if why is not None), None), weight)
+
     def _why_not(self, run, claim):
-        where = "" if run.problem == runs.not_written(self.name) else f"with {run.case}: "
+        if run.twin is not None and (why := self._why_not(run.twin, claim)) is not None:
+            return why  # wrong on gloo already
+        place = f"with {run.case}" if run.twin is None else "right on gloo, wrong on NCCL"
+        where = "" if run.problem == failure.not_written(self.name) else f"{place}: "
         problem = run.problem or self._nothing_proved(run)
         if problem is None:
             try:
@@ -127,14 +171,26 @@ class Check:
         library = ("send", "recv", "header") if LIBRARY in self.built_from else ()
         for rank, operations in enumerate(run.operations):
             for op in operations:
-                if op["call"] is not None and not library:
+                if op.call is not None and not library:
                     return f"rank {rank} used a collective of ringzero; {rule}"
-                if op["kind"] not in (*self.built_from, *library, "barrier"):
-                    return f"rank {rank} called {op['kind']}; {rule}"
-        kinds = {op["kind"] for operations in run.operations for op in operations}
+                if op.kind not in (*self.built_from, *library, "barrier"):
+                    return f"rank {rank} called {op.kind}; {rule}"
+        kinds = {op.kind for operations in run.operations for op in operations}
         if run.numel and run.world_size > 1 and not kinds & {*self.built_from, *library}:
             return "no rank sent anything"
-        return runs.unwaited(run) or runs.unmatched(run)
+        return failure.unwaited(run) or failure.unmatched(run)
+
+    def _ran(self):
+        """On what the runs were made: "4, 2 ranks: gloo, CPU"."""
+        where: dict[str, list[int]] = {}
+        for run in self._runs:
+            device = self._device_of(run.world_size, run.case.strict)
+            ranks = where.setdefault(devices.in_words(device), [])
+            ranks += [] if run.world_size in ranks else [run.world_size]
+        return "; ".join(
+            f"{', '.join(map(str, ranks))} {'rank' if ranks == [1] else 'ranks'}: {words}"
+            for words, ranks in where.items()
+        )
 
     def _printed(self):
         """What the ranks printed, once for each launch."""
@@ -145,58 +201,6 @@ class Check:
                 more = [f"… and {len(lines) - 20} lines more"] if len(lines) > 20 else []
                 texts += [f"rank {rank} │ {line[:300]}" for line in (*lines[:20], *more)]
         return tuple(dict.fromkeys(texts))
-
-
-@dataclass(frozen=True)
-class Table:
-    """The verdicts, as a notebook or a terminal shows them."""
-
-    name: str
-    rows: tuple
-    points: float
-    possible: float
-    printed: tuple = ()
-
-    def __repr__(self):
-        lines = [f"{self.name}: {self.points:g} of {self.possible:g} points"]
-        for row in self.rows:
-            lines.append(f"  {'pass' if row.holds else 'FAIL'}  {row.points:4.2f}/{row.possible:4.2f}  {row.claim}")
-            if row.reason:
-                lines.append(f"                   {row.reason}")
-        return "\n".join([*lines, *self.printed])
-
-    def _repr_html_(self):
-        cells = []
-        for row in self.rows:
-            verdict = "✓ holds" if row.holds else "<b>✗ does not hold</b>"
-            cells.append(
-                f'<tr><td style="text-align:left">{html.escape(row.claim)}</td>'
-                f'<td style="text-align:left">{verdict}</td>'
-                f'<td style="text-align:left;max-width:40em;overflow-wrap:anywhere">{html.escape(row.reason)}</td>'
-                f'<td style="white-space:nowrap">{row.points:.2f} / {row.possible:.2f}</td></tr>'
-            )
-        printed = html.escape("\n".join(self.printed))
-        details = f"<details><summary>What the ranks printed</summary><pre>{printed}</pre></details>" if printed else ""
-        return (
-            f'<table class="ringzero-check"><caption style="text-align:left"><code>{html.escape(self.name)}</code>: '
-            f"{self.points:g} of {self.possible:g} points</caption>"
-            '<thead><tr><th style="text-align:left">check</th><th style="text-align:left">verdict</th>'
-            '<th style="text-align:left">reason</th><th>points</th></tr></thead>'
-            f"<tbody>{''.join(cells)}</tbody></table>{details}"
-        )
-
-
-def _show(table):
-    try:
-        from IPython import get_ipython
-        from IPython.display import display
-    except ImportError:
-        print(table)
-        return
-    if get_ipython() is None:
-        print(table)
-    else:
-        display(table)
 
 
 @contextlib.contextmanager

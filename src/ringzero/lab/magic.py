@@ -18,8 +18,8 @@ import shlex
 import sys
 from dataclasses import replace
 
-from ringzero.launch import RankError, launch
-from ringzero.launch.sources import BODY_OF
+from ringzero.ranks import RankError, launch
+from ringzero.record.sources import BODY_OF
 
 
 def load_ipython_extension(shell):
@@ -99,7 +99,7 @@ class _Parser(argparse.ArgumentParser):
 def _options(line):
     parser = _Parser(prog="%%ranks", add_help=True)
     parser.add_argument("world_size", type=int, nargs="?", default=2, help="how many ranks")
-    parser.add_argument("--device", default="auto", help='"auto", "cpu" or "cuda"')
+    parser.add_argument("--device", default="auto", help='"auto", "cpu", "cuda" or "strict"')
     parser.add_argument("--timeout", type=float, default=20.0, help="seconds")
     parser.add_argument("--trace", action="store_true", help="keep what the ranks did in the result's trace")
     try:

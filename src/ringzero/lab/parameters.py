@@ -13,13 +13,13 @@ class LabError(RuntimeError):
         return [f"{type(self).__name__}: {self}"]
 
 
-def notebook_names():
+def notebook_names() -> dict:
     """The names defined in the notebook (or the script) that is running."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return shell.user_ns if shell is not None else vars(sys.modules["__main__"])
 
 
-def check_parameters(names=None):
+def check_parameters(names: dict | None = None) -> None:
     """Raise LabError, in one sentence with the fix, unless WORLD_SIZE and DEVICE are there and can be used."""
     names = notebook_names() if names is None else names
     missing = [name for name in ("WORLD_SIZE", "DEVICE") if name not in names]
@@ -30,11 +30,11 @@ def check_parameters(names=None):
     world_size, device = names["WORLD_SIZE"], names["DEVICE"]
     if isinstance(world_size, bool) or not isinstance(world_size, int) or world_size < 1:
         raise LabError(f"WORLD_SIZE is {world_size!r}; it is the number of ranks, a whole number from 1. {_FIX}")
-    if device not in ("auto", "cpu", "cuda"):
-        raise LabError(f'DEVICE is {device!r}; it is "auto", "cpu" or "cuda". {_FIX}')
+    if device not in ("auto", "cpu", "cuda", "strict"):
+        raise LabError(f'DEVICE is {device!r}; it is "auto", "cpu", "cuda" or "strict". {_FIX}')
 
 
-def written(*functions, names=None):
+def written(*functions: str, names: dict | None = None) -> bool:
     """Whether the notebook's functions of these names are written; if not, say which and return False.
 
     A function counts as not written while it holds the ``raise NotImplementedError`` it was handed out with, a class

@@ -1,4 +1,4 @@
-"""Which algorithm is fastest on a machine, and from which size on another is.
+"""Which algorithm is fastest on a machine, and at which sizes another one becomes faster.
 
     best_algorithm("all_reduce", 64e6, dgx_h100(4)).algorithm
     crossovers(candidates("all_reduce", dgx_h100(4)))
@@ -7,26 +7,36 @@ A price is a straight line over the size of the buffer, so the sizes at which th
 the corners of their lower envelope, found without trying sizes.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from ringzero.collectives.algorithms import ALGORITHMS, options
 from ringzero.costs.nccl import payload_fraction
-from ringzero.network.price import price
+from ringzero.network.pricing import Price, price
+from ringzero.network.topology import Topology
 
-CHUNKS = (1, 4, 16, 64, 256)  # tried for the algorithms that cut the buffer in pieces
+CHUNKS = (1, 4, 16, 64, 256)  # numbers of pieces to try for pipelined algorithms
 
-# NCCL's protocols: what part of Simple's alpha and bandwidth they leave. A network hop of a ring takes 2.7, 4 and 14 us
-# in NCCL 2.30's cost model (src/graph/tuning.cc); within a node the parts are 0.18 for LL and 0.56 for LL128.
+# NCCL's protocols: their alpha and their bandwidth, as fractions of Simple's. The hop is a ring's over the network in
+# NCCL 2.30's cost model (src/graph/tuning.cc); within a node the fractions of alpha are 0.18 for LL and 0.56 for LL128.
 HOP_SECONDS = {"Simple": 14e-6, "LL": 2.7e-6, "LL128": 4e-6}
 PROTOCOLS = {name: (hop / HOP_SECONDS["Simple"], payload_fraction(name)) for name, hop in HOP_SECONDS.items()}
 
 
-def candidates(collective, topology, algorithms=None, protocols=("Simple",), chunks=CHUNKS):
+def candidates(
+    collective: str,
+    topology: Topology,
+    algorithms: Iterable[str] | None = None,
+    protocols: Iterable[str] = ("Simple",),
+    chunks: Iterable[int] = CHUNKS,
+) -> list[Price]:
     """The ``Price`` of every algorithm that ``topology`` can run, for an empty buffer (``at`` gives other sizes).
 
-    ``algorithms``: names to try, all when None. Algorithms on a grid take the topology's shape where it has as many
-    sides, else the most even grid. Above a few thousand ranks name the algorithms: some have N*N different messages.
+    ``algorithms``: names to try, all when None. ``protocols``: names in ``PROTOCOLS``. ``chunks``: numbers of pieces to
+    try. Algorithms on a grid take the topology's shape where it has as many sides, else the most even grid. Above a few
+    thousand ranks name the algorithms: some have N*N different messages.
     Raises ValueError for a collective, an algorithm or a protocol that is not known.
     """
     known = _named(ALGORITHMS, collective, "collective")
@@ -42,19 +52,19 @@ def candidates(collective, topology, algorithms=None, protocols=("Simple",), chu
     return prices
 
 
-def best_algorithm(collective, size, topology, **restrictions):
-    """The ``Price`` of the fastest algorithm for ``size`` bytes; ``restrictions`` as ``candidates`` takes them."""
+def best_algorithm(collective: str, size: float, topology: Topology, **restrictions: Any) -> Price:
+    """The ``Price`` of the fastest algorithm for ``size`` bytes; restrictions and errors as for ``candidates``."""
     prices = [price.at(size) for price in candidates(collective, topology, **restrictions)]
     return min(prices, key=lambda price: price.seconds)
 
 
-def crossovers(prices):
-    """``(size in bytes, Price)`` of the fastest from 0 bytes up, and wherever another becomes the fastest."""
+def crossovers(prices: Iterable[Price]) -> list[tuple[float, Price]]:
+    """``(size in bytes, Price)`` of the fastest for 0 bytes, and of each that becomes the fastest at a larger size."""
     lines = [(latency, transfer + reduction, p) for p in prices for latency, transfer, reduction in [p.coefficients]]
     latency, slope, best = min(lines, key=lambda line: line[:2])
     size, found = 0.0, [(0.0, best.at(0.0))]
-    while flatter := [line for line in lines if line[1] < slope * (1 - 1e-9)]:  # lines as steep but for rounding
-        # Of the lines that grow more slowly, the next to be the fastest is the first to be met.
+    while flatter := [line for line in lines if line[1] < slope * (1 - 1e-9)]:  # equal but for rounding is not flatter
+        # The next to be the fastest is, of the flatter lines, the one that crosses this line first.
         size, _, (latency, slope, best) = min(
             (((line[0] - latency) / (slope - line[1]), line[1], line) for line in flatter), key=lambda met: met[:2]
         )
@@ -63,7 +73,7 @@ def crossovers(prices):
 
 
 def _schedules(collective, name, topology, chunks):
-    """The schedules that the algorithm makes for the topology, and what to call them."""
+    """Yield ``(schedule, label)`` for what the algorithm makes for the topology: one for each number of pieces."""
     build, takes, n = ALGORITHMS[collective][name], options(collective, name), topology.world_size
     with suppress(ValueError):  # a world size that the algorithm does not take
         if "chunks" in takes:

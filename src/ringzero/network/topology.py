@@ -6,8 +6,8 @@
 A topology is ranks and directed links. A message crosses the links of its route; the messages of a round that cross
 one link share its bandwidth. Routing is static: one route for each pair of ranks.
 
-A message pays the alpha of every link it crosses. Of the two ports between a rank and a switch, the one out carries
-alpha and the one in none, so a message through a switch pays once.
+A message pays the alpha of every link it crosses. A message through a switch crosses two, a port out and a port in;
+only the port out has an alpha, so it pays once.
 """
 
 from collections.abc import Callable
@@ -15,19 +15,21 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ringzero.collectives.schedule import check_world_size
 
-NO_LINK = -1  # fills up the routes that are shorter than the longest
+NO_LINK = -1  # pads routes that are shorter than the longest
 
 
 @dataclass(frozen=True, eq=False)
 class Topology:
     """Ranks laid out as ``shape``, and the directed links between them.
 
-    ``alpha[l]`` (seconds) and ``bandwidth[l]`` (bytes a second) belong to link l, which ``label(l)`` names.
-    ``route(src, dst)`` gives the links that messages between arrays of different ranks cross, ``NO_LINK`` where there
-    are fewer. Shape ``(hops, messages)``. ``gamma``: seconds a rank takes to reduce a byte.
+    ``alpha[l]`` (seconds) and ``bandwidth[l]`` (bytes a second) belong to link l, which ``label(l)`` names; shapes
+    ``(links,)``. ``route(src, dst)`` takes arrays of ranks, where ``src[i]`` and ``dst[i]`` differ. It gives the links
+    that message i crosses, shape ``(hops, messages)``, padded with ``NO_LINK``. ``gamma``: seconds a rank takes to
+    reduce a byte. Raises ValueError for a negative alpha or gamma and for a bandwidth that is not above 0.
     """
 
     name: str
@@ -50,25 +52,25 @@ class Topology:
         return f"<{self.name}: {self.world_size} ranks, {len(self.alpha)} links>"
 
     @property
-    def world_size(self):
+    def world_size(self) -> int:
         return prod(self.shape)
 
-    def scaled(self, alpha=1.0, bandwidth=1.0):
-        """The same with every alpha and bandwidth multiplied: what a slower or leaner protocol makes of the machine."""
+    def scaled(self, alpha: float = 1.0, bandwidth: float = 1.0) -> "Topology":
+        """The same with every alpha and bandwidth multiplied, for instance by what a protocol makes of them."""
         return replace(self, alpha=self.alpha * alpha, bandwidth=self.bandwidth * bandwidth)
 
-    def links_crossed(self, src, dst):
+    def links_crossed(self, src: ArrayLike, dst: ArrayLike) -> np.ndarray:
         """The links from ranks ``src`` to ``dst``; none from a rank to itself. Shape ``(hops, messages)``."""
         src, dst = (np.atleast_1d(np.asarray(ranks, dtype=np.int64)) for ranks in (src, dst))
         return np.where(src == dst, NO_LINK, self.route(src, dst))
 
-    def path(self, src, dst):
+    def path(self, src: int, dst: int) -> list[str]:
         """The names of the links that a message from rank ``src`` to rank ``dst`` crosses."""
         return [self.label(int(link)) for link in self.links_crossed(src, dst)[:, 0] if link != NO_LINK]
 
 
-def switch(world_size, alpha, bandwidth, gamma=0.0, name="switch"):
-    """Every rank has one port out and one in to a switch that never blocks: an NVSwitch, or the model of a formula."""
+def switch(world_size: int, alpha: float, bandwidth: float, gamma: float = 0.0, name: str = "switch") -> Topology:
+    """A switch that never blocks, with a port out and a port in for every rank: an NVSwitch, or as formulas have it."""
     check_world_size(world_size)
     return Topology(
         name,
@@ -81,7 +83,7 @@ def switch(world_size, alpha, bandwidth, gamma=0.0, name="switch"):
     )
 
 
-def fully_connected(world_size, alpha, bandwidth, gamma=0.0):
+def fully_connected(world_size: int, alpha: float, bandwidth: float, gamma: float = 0.0) -> Topology:
     """A wire from every rank to every other."""
     check_world_size(world_size)
     return Topology(
@@ -95,7 +97,7 @@ def fully_connected(world_size, alpha, bandwidth, gamma=0.0):
     )
 
 
-def bus(world_size, alpha, bandwidth, gamma=0.0, name="bus"):
+def bus(world_size: int, alpha: float, bandwidth: float, gamma: float = 0.0, name: str = "bus") -> Topology:
     """One link that every message crosses: ranks that copy through the memory of one computer."""
     check_world_size(world_size)
     return Topology(
@@ -109,11 +111,11 @@ def bus(world_size, alpha, bandwidth, gamma=0.0, name="bus"):
     )
 
 
-def torus(shape, alpha, bandwidth, gamma=0.0, wrap=True):
+def torus(shape: tuple[int, ...], alpha: float, bandwidth: float, gamma: float = 0.0, wrap: bool = True) -> Topology:
     """A grid in which each rank has a link to both neighbours in every dimension; ``wrap`` joins the ends.
 
     ``torus((8,))`` is a ring of NVLinks, ``torus((16, 16, 16))`` a TPU pod. Ranks are numbered row by row. Routing is
-    by dimension: a message goes along the last first, then the one before, each the shorter way round.
+    by dimension: a message goes along the last dimension first, then along the one before, each the shorter way round.
     """
     shape = tuple(shape)
     for side in shape:
@@ -142,33 +144,37 @@ def torus(shape, alpha, bandwidth, gamma=0.0, wrap=True):
     return Topology(name, shape, np.full(links, float(alpha)), np.full(links, float(bandwidth)), route, label, gamma)
 
 
-def mesh(shape, alpha, bandwidth, gamma=0.0):
+def mesh(shape: tuple[int, ...], alpha: float, bandwidth: float, gamma: float = 0.0) -> Topology:
     """A torus without the links that join the ends."""
     return torus(shape, alpha, bandwidth, gamma, wrap=False)
 
 
 def cluster(
-    node,
-    nodes,
-    alpha,
-    bandwidth,
-    nics=1,
-    nodes_per_leaf=None,
-    oversubscription=1.0,
-    spines=1,
-    leaf_alpha=0.0,
-    name="cluster",
-):
+    node: Topology,
+    nodes: int,
+    alpha: float,
+    bandwidth: float,
+    nics: int = 1,
+    nodes_per_leaf: int | None = None,
+    oversubscription: float = 1.0,
+    spines: int = 1,
+    leaf_alpha: float = 0.0,
+    name: str = "cluster",
+) -> Topology:
     """``nodes`` copies of the topology ``node``, joined through their network cards.
 
     A message between nodes leaves by its sender's card and enters by its receiver's; ``alpha`` and ``bandwidth`` are a
-    card's, each way. The ranks of a node share its ``nics`` cards in equal runs of neighbours. The way from a rank to
-    its card is not modelled: give the card the bandwidth of the narrower.
+    card's, each way. The ranks of a node share its ``nics`` cards in equal runs of neighbours. The link from a rank to
+    its card is not modelled: if it is narrower than the card, give its bandwidth.
 
     Without ``nodes_per_leaf`` all cards meet in one switch that never blocks. With it, that many nodes share a leaf
     switch, and a message to another leaf also crosses an uplink and a downlink, ``leaf_alpha`` each. A leaf's uplinks
-    together carry the bandwidth of its cards divided by ``oversubscription``. There are ``spines`` of them; a message
-    takes the one that its receiver's card falls to, modulo ``spines``, however busy. One spine shares load perfectly.
+    together carry the bandwidth of its cards divided by ``oversubscription``. There are ``spines`` of them. A message
+    takes the one whose number is the number of its receiver's card modulo ``spines``, however busy that uplink is. One
+    spine shares the load perfectly.
+
+    Raises ValueError for cards that the ranks cannot share, for leaves of unequal size, and for ``oversubscription`` or
+    ``spines`` below 1.
     """
     check_world_size(nodes)
     ranks, per_leaf = node.world_size, nodes_per_leaf or nodes

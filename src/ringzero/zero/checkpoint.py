@@ -3,10 +3,10 @@
     save(model, "checkpoint", extra={"step": 100})
     extra = load(model, "checkpoint")  # on any number of ranks, in any stage, with any buckets
 
-A new file never takes the place of an old one. Once all are on the disk, the manifest, which says their sizes and
-hashes, replaces the one before. So whoever dies whenever, the manifest names a whole set: the old one or the new one.
-A file holds pieces of flattened parameters and of their states; to load, a rank reads what it owns now from whichever
-files have it. All ranks must see the directory.
+A new file never takes the place of an old one. Once all new files are on the disk, a new manifest, which says their
+sizes and hashes, replaces the old manifest. So whichever rank dies at whatever moment, the manifest names a complete
+set: the old one or the new one. A file holds pieces of flattened parameters and of their optimizer states. To load, a
+rank reads the pieces that it owns now from the files that have them. All ranks must see the directory.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ import json
 import os
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -21,14 +22,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from ringzero.zero import state
+from ringzero.zero.model import ZeroModel
 
 MANIFEST, SHARDS = "manifest.json", "shard-*-*-of-*"
 
 
-def save(model, directory, extra=None):
-    """Write ``model`` and ``extra``, which JSON must take, into ``directory``; then remove the set that was there.
+def save(model: ZeroModel, directory: str | os.PathLike, extra: Any = None) -> None:
+    """Write ``model`` and ``extra``, anything that JSON takes, into ``directory``; then remove the set that was there.
 
-    Raises OSError, on every rank, if one cannot write; the set that was there stays.
+    All ranks must call it. Raises OSError, on every rank, if one cannot write; the set that was there stays.
     """
     directory, rank, ranks = Path(directory), model.group.rank(), model.group.size()
     directory.mkdir(parents=True, exist_ok=True)
@@ -44,8 +46,8 @@ def save(model, directory, extra=None):
 
 
 @torch.no_grad()
-def load(model, directory):
-    """Take over the set in ``directory``, and return its ``extra``.
+def load(model: ZeroModel, directory: str | os.PathLike) -> Any:
+    """Take over the set in ``directory``, and return its ``extra``. All ranks must call it.
 
     Raises ValueError, on every rank and with nothing changed, if a file is missing or is not what was written, or if
     the set is of another model or optimizer; FileNotFoundError if there is no set.
@@ -63,13 +65,13 @@ def load(model, directory):
         raise ValueError(f"the checkpoint in {directory} is damaged: {'; '.join(sum(damaged, []))}")
     state.check_fit(_description(model), manifest["model"])
     opened = cache(lambda i: safe_open(directory / manifest["files"][i]["name"], framework="pt"))
-    shards = {flat: _read_shards(flat, manifest, opened) for flat in model.flats}
+    shards = {vector: _read_shards(vector, manifest, opened) for vector in model.vectors}
     here, aliases = model.module.state_dict(), state.trained_aliases(model)
     whole = {name: opened(0).get_tensor(f"whole/{name}") for name in here if name not in aliases}
     state.load_groups(model.optimizer, manifest["groups"])  # the first change
-    for flat, states in shards.items():
-        flat.master.copy_(states.pop("parameter"))
-        model.optimizer.state[flat.master] = states
+    for vector, states in shards.items():
+        vector.master.copy_(states.pop("parameter"))
+        model.optimizer.state[vector.master] = states
     for name, value in whole.items():
         here[name].copy_(value)
     model.share()
@@ -88,27 +90,27 @@ def _description(model):
 def _manifest(model, files, extra):
     """Which file has which piece, ``[file, start, stop]``, of each flattened parameter, and which states it has."""
     pieces = {}
-    for flat in model.flats:
+    for vector in model.vectors:
         for rank in range(model.group.size()):
-            for name, start, stop in flat.layout.pieces(rank):
+            for name, start, stop in vector.layout.pieces(rank):
                 pieces.setdefault(name, []).append([rank, start, stop])
-    states = {key: "sharded" if value.dim() else "one" for key, value in _states(model.flats[0], model).items()}
+    states = {key: "sharded" if value.dim() else "one" for key, value in _states(model.vectors[0], model).items()}
     groups = [{key: value for key, value in each.items() if key != "params"} for each in model.optimizer.param_groups]
     about = {"model": _description(model), "states": states, "groups": groups, "pieces": pieces}
     return about | {"files": files, "extra": extra}
 
 
-def _states(flat, model):
-    return {"parameter": flat.master.detach(), **model.optimizer.state.get(flat.master, {})}
+def _states(vector, model):
+    return {"parameter": vector.master.detach(), **model.optimizer.state.get(vector.master, {})}
 
 
 def _tensors(model):
     """What this rank writes: ``{"state/parameter": 1-D piece or scalar}``, and rank 0 what is not sharded."""
     tensors, rank = {}, model.group.rank()
-    for flat in model.flats:
+    for vector in model.vectors:
         begin = 0
-        for name, start, stop in flat.layout.pieces(rank):
-            for key, value in _states(flat, model).items():
+        for name, start, stop in vector.layout.pieces(rank):
+            for key, value in _states(vector, model).items():
                 tensors[f"{key}/{name}"] = value[begin : begin + stop - start] if value.dim() else value.clone()
             begin += stop - start
     if rank == 0:
@@ -117,8 +119,8 @@ def _tensors(model):
     return tensors
 
 
-def _read_shards(flat, manifest, opened):
-    """This rank's shards of a flat's states, put together from the files' pieces."""
+def _read_shards(vector, manifest, opened):
+    """This rank's shards of a vector's states, put together from the files' pieces."""
 
     def read(key, name, start, stop):
         return torch.cat(
@@ -129,16 +131,18 @@ def _read_shards(flat, manifest, opened):
             ]
         )
 
-    any_one = next(name for name in flat.parameters if name in manifest["pieces"])
+    any_one = next(name for name in vector.parameters if name in manifest["pieces"])
     file, *_ = manifest["pieces"][any_one][0]
     return {
-        key: state.shard(flat, partial(read, key)) if kind == "sharded" else opened(file).get_tensor(f"{key}/{any_one}")
+        key: state.shard(vector, partial(read, key))
+        if kind == "sharded"
+        else opened(file).get_tensor(f"{key}/{any_one}")
         for key, kind in manifest["states"].items()
     }
 
 
 def _write(path, write):
-    """Have ``write`` make a file, and rename it to ``path`` once it is on the disk. Returns its name, size and hash."""
+    """Have ``write(part)`` write a file, and rename it to ``path`` once it is on the disk. Its name, size and hash."""
     part = path.with_suffix(".part")
     write(part)
     with open(part, "rb") as file:
@@ -147,7 +151,7 @@ def _write(path, write):
     size = part.stat().st_size
     os.replace(part, path)
     directory = os.open(path.parent, os.O_RDONLY)
-    os.fsync(directory)  # the name, too
+    os.fsync(directory)  # so that the new name is on the disk, too
     os.close(directory)
     return {"name": path.name, "bytes": size, "sha256": digest}
 
@@ -166,7 +170,7 @@ def _damage(directory, file):
 
 
 def _number(path):
-    """Of the set that a file belongs to."""
+    """The number of the set that a file belongs to."""
     return int(path.name.split("-")[1])
 
 

@@ -1,4 +1,4 @@
-"""What the three stages have in common: parameters in flat vectors, and an optimizer over this rank's shards of them.
+"""What the stages have in common: parameters in sharded vectors, and an optimizer over this rank's shards of them.
 
     model = ZeroStage1(module, torch.optim.AdamW, lr=1e-3)
     loss_of(model(inputs), targets).backward()
@@ -6,22 +6,43 @@
     model.step()
     model.zero_grad()
 
-A stage says when gradients and parameters travel, and how long they stay.
+A model is put together from parts:
+
+| part            | decides                                                                    |
+|-----------------|----------------------------------------------------------------------------|
+| a stage         | what stays whole on every rank                                             |
+| `ShardedVector` | which memory holds parameters, gradients, and this rank's shards of them   |
+| `InOrder`       | when a vector of gradients leaves to be reduced                            |
+| `Ring`          | how a vector is reduced or gathered (`travel.py`)                          |
+| `Device`        | where the optimizer's copy of the parameters lives and steps (`home.py`)   |
+| `Gatherer`      | when parameters that do not stay whole are gathered, and freed             |
 """
 
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from math import inf
+from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.nn import Module, Parameter
 from torch.utils._pytree import tree_map
 
 from ringzero.data_parallel.buckets import assign
-from ringzero.data_parallel.ddp import Replica
+from ringzero.data_parallel.in_order import InOrder, Wait, as_on_rank_0
+from ringzero.data_parallel.replica import Replica
 from ringzero.zero import state
-from ringzero.zero.flat import Flat
+from ringzero.zero.gather import Gatherer
+from ringzero.zero.home import Device
 from ringzero.zero.optimizers import check_optimizer, parameter_groups
+from ringzero.zero.travel import Ring
 from ringzero.zero.units import parameters_of
+from ringzero.zero.vector import ShardedVector
+
+# Where reduced gradients are freed: how many vectors may be on their way while the next one fills, as in FSDP2. Without
+# a limit a fast backward pass would run ahead of a slow network, and at its end all gradients would be whole.
+IN_FLIGHT = 1
 
 
 class ZeroModel(Replica):
@@ -38,13 +59,21 @@ class ZeroModel(Replica):
     ``find_unused``      parameters may go without a gradient, which counts as zeros; otherwise it is a RuntimeError
     ``unused``           names of parameters not to train
 
-    Raises ValueError for an optimizer that needs more than a shard, and when the ranks' modules differ.
+    Raises ValueError for an optimizer that needs more than a shard, and when the ranks' modules differ; TypeError for
+    an optimizer that is no class of optimizers.
     """
 
-    own_shards = False
+    # Besides optimizer states, which are always sharded. Whole gradients stay until ``zero_grad``; others are freed
+    # once they are reduced. Whole parameters are gathered after each step; others by ``gatherer``, before each use.
+    keeps_whole: tuple[str, ...] = ()
+    gatherer: Gatherer | None = None
+    hooks_in_no_sync = True  # gradients add up in the vectors, not in ``parameter.grad``
 
-    def __init__(self, module, optimizer, *, groups=None, mixed_precision=None, elementwise=False, bucket_cap_mb=25,
-                 units=None, find_unused=False, unused=(), group=None, **options):  # fmt: skip
+    def __init__(self, module: Module, optimizer: type[torch.optim.Optimizer], *,
+                 groups: Iterable[dict] | None = None, mixed_precision: torch.dtype | None = None,
+                 elementwise: bool = False, bucket_cap_mb: float = 25, units: Iterable[Module] | None = None,
+                 find_unused: bool = False, unused: Collection[str] = (), group: dist.ProcessGroup | None = None,
+                 **options: Any):  # fmt: skip
         check_optimizer(optimizer, elementwise)
         if mixed_precision not in (None, torch.bfloat16):
             raise ValueError(f"mixed_precision is {mixed_precision}; take torch.bfloat16, which needs no loss scaling")
@@ -53,20 +82,27 @@ class ZeroModel(Replica):
         super().__init__(module, unused=unused, group=group)
         self.unused, self.find_unused, self.mixed_precision = unused, find_unused, mixed_precision
         self.groups = parameter_groups(groups, self.trained)
-        self.flats = [self._flat(members) for members in self._divide(units, bucket_cap_mb)]
+        self.travel, self.home = Ring(self.group), Device()
+        vectors = [self._vector(members) for members in self._cut(units, bucket_cap_mb)]
+        self._in_order = InOrder(
+            self.trained, vectors, self._start_reducing, self._as_rank_0, find_unused,
+            in_flight=None if "gradients" in self.keeps_whole else IN_FLIGHT,
+        )  # fmt: skip
         if mixed_precision is not None:
             module.to(mixed_precision)  # what is not trained, too
-        self._flat_of = {parameter: flat for flat in self.flats for parameter in flat.names}
         self.optimizer_of = partial(optimizer, **options)
-        self.optimizer = self.optimizer_of(
-            [
-                own | {"params": [flat.master for flat in self.flats if not flat.parameters.keys().isdisjoint(names)]}
-                for names, own in self.groups
-            ]
-        )
-        self.state_dict, self.load_state_dict = partial(state.of_module, self), partial(state.into_module, self)
+        groups_of_masters = [
+            own | {"params": [v.master for v in vectors if not v.parameters.keys().isdisjoint(names)]}
+            for names, own in self.groups
+        ]
+        self.optimizer = self.optimizer_of(groups_of_masters)  # type: ignore[call-arg]
 
-    def _divide(self, units, bucket_cap_mb):
+    @property
+    def vectors(self) -> list[ShardedVector]:
+        """In the order in which they are reduced."""
+        return self._in_order.vectors
+
+    def _cut(self, units: Iterable[Module] | None, bucket_cap_mb: float) -> Iterator[list[Parameter]]:
         """Lists of parameters that travel together, the last layer's first: so their gradients come."""
         parts = [self.trained] if units is None else parameters_of(units, self.module, self.trained).values()
         cap = bucket_cap_mb if units is None else inf
@@ -74,50 +110,114 @@ class ZeroModel(Replica):
             for names, _ in self.groups:
                 yield from assign([part[name] for name in reversed(part) if name in names], cap)
 
-    def _flat(self, members):
-        names = {parameter: name for name, parameter in self.trained.items()}
-        return Flat([(names[p], p) for p in members], self.group, self.mixed_precision, self.own_shards)
+    def _vector(self, parameters: Iterable[Parameter]) -> ShardedVector:
+        named = {self._names[p]: p for p in parameters}
+        own_shard = "parameters" not in self.keeps_whole
+        return ShardedVector(named, self.group, self.home.master, self.mixed_precision, own_shard)
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         self.check_unchanged()
         if self.mixed_precision is not None:
             args, kwargs = tree_map(self._cast, (args, kwargs))
         return super().forward(*args, **kwargs)
 
-    def _cast(self, value):
+    def _cast(self, value: Any) -> Any:
         floating = isinstance(value, torch.Tensor) and value.is_floating_point()
         return value.to(self.mixed_precision) if floating else value
 
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Backward passes inside only add gradients up on this rank; the next one outside reduces the sum.
+
+        Where gradients do not stay whole there is nothing to add to, so every pass is reduced and shards add up.
+        """
+        with super().no_sync() if "gradients" in self.keeps_whole else nullcontext():
+            yield
+
+    def backward_begins(self) -> None:
+        self._in_order.begin(hold=not self._syncing)
+
+    def gradient_ready(self, parameter: Parameter) -> None:
+        self._in_order.ready(parameter)
+        if self.gatherer is not None:
+            self.gatherer.gradient_ready(parameter)
+
+    def backward_over(self) -> None:
+        if self.gatherer is not None:
+            self.gatherer.end()  # first: another rank may need it to go on
+        self._in_order.complete()
+        for _ in self._in_order.arrivals():
+            pass
+        self._in_order.learn_order()
+
+    def _start_reducing(self, vector: ShardedVector) -> Wait:
+        free = None if "gradients" in self.keeps_whole else vector.free_gradient
+        return self.travel.start(partial(vector.reduce, self.travel), vector.whole.device, after=free)
+
+    def _as_rank_0(self, came: list[Parameter]) -> list[ShardedVector]:
+        """The vectors in the order in which rank 0's were filled."""
+        last_first = dict.fromkeys(self._in_order.vector_of[parameter] for parameter in reversed(came))
+        filled = [self.vectors.index(vector) for vector in reversed(last_first)]
+        return [self.vectors[i] for i in as_on_rank_0(filled, self.group)]
+
     @torch.no_grad()
-    def clip_grad_norm_(self, max_norm):
+    def step(self) -> None:
+        """Step this rank's shards with their gradients, and let the ranks share what they stepped."""
+        self.check_unchanged()
+        if any(vector.added for vector in self.vectors):
+            raise RuntimeError("gradients added up in no_sync were not reduced; make the last backward pass outside it")
+        self.home.step(self.optimizer, self.vectors)
+        self.share()
+
+    @torch.no_grad()
+    def share(self) -> None:
+        """Bring the module's parameters up to date with what the ranks' optimizers hold."""
+        for vector in self.vectors:
+            self.home.bring_back(vector)
+            if "parameters" in self.keeps_whole:
+                vector.gather(self.travel)
+
+    @torch.no_grad()
+    def clip_grad_norm_(self, max_norm: float) -> torch.Tensor:
         """Scale the gradients so that their norm over all ranks is ``max_norm`` at most. Returns the norm it was."""
-        shards = [flat.reduced for flat in self.flats if flat.reduced is not None]
+        shards = [vector.reduced for vector in self.vectors if vector.reduced is not None]
         squares = [torch.linalg.vector_norm(shard, dtype=torch.float64).square() for shard in shards]
-        total = sum(squares, torch.zeros((), dtype=torch.float64, device=self.flats[0].whole.device))
+        total = sum(squares, torch.zeros((), dtype=torch.float64, device=self.vectors[0].whole.device))
         dist.all_reduce(total, group=self.group)
         for shard in shards:
             shard.mul_((max_norm / (total.sqrt() + 1e-6)).clamp(max=1).to(shard.dtype))
         return total.sqrt()
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients."""
         super().zero_grad()
-        for flat in self.flats:
-            flat.forget_gradient()
+        for vector in self.vectors:
+            vector.forget_gradient()
 
-    def optimizer_state_dict(self):
+    def state_dict(self) -> dict[str, torch.Tensor]:  # type: ignore[override]
+        """The module's ``state_dict``, whole on every rank, trained parameters in the precision they are stepped in."""
+        return state.of_module(self)
+
+    def load_state_dict(self, given: Mapping[str, torch.Tensor]) -> None:  # type: ignore[override]
+        """Take over a module's ``state_dict``. Raises ValueError, and changes nothing, where it does not fit."""
+        state.into_module(self, given)
+
+    def optimizer_state_dict(self) -> dict:
         """The optimizer's ``state_dict``, whole on every rank, as of one process."""
         return state.of_optimizer(self)
 
-    def load_optimizer_state_dict(self, given):
-        """Take over an ``optimizer_state_dict``, or one of a plain optimizer over the same parameters."""
+    def load_optimizer_state_dict(self, given: Mapping) -> None:
+        """Take over an ``optimizer_state_dict``, or one of a plain optimizer over the same parameters.
+
+        Raises ValueError, and changes nothing, where it does not fit.
+        """
         state.into_optimizer(self, given)
 
-    def check_unchanged(self):
+    def check_unchanged(self) -> None:
         """Raise RuntimeError, with names, if parameters are not those that were sharded: a change would be lost."""
         now = {name: p for name, p in self.module.named_parameters() if p.requires_grad and name not in self.unused}
         changed = [name for name in {**self.trained, **now} if now.get(name) is not self.trained.get(name)]
-        changed += [name for flat in self.flats for name in flat.changed()]
+        changed += [name for vector in self.vectors for name in vector.changed()]
         if changed:
             raise RuntimeError(
                 f"{', '.join(changed)} changed since the model was sharded: replaced, frozen, unfrozen, or overwritten "

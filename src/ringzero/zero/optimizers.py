@@ -1,5 +1,7 @@
 """Which optimizers a shard can be given to, and their parameter groups."""
 
+from collections.abc import Callable, Iterable, Mapping
+
 import torch
 
 _NAMES = (
@@ -8,10 +10,13 @@ _NAMES = (
 ELEMENTWISE = {name: getattr(torch.optim, name) for name in _NAMES}
 
 
-def check_optimizer(optimizer, vouched):
-    """Raise unless ``optimizer`` is a class known, or vouched for, to treat each element on its own.
+def check_optimizer(optimizer: type[torch.optim.Optimizer], vouched: bool) -> None:
+    """Raise ValueError unless ``optimizer`` is known, or ``vouched`` for, to treat each element on its own.
 
-    A shard has no rows and columns, which Adafactor and Muon look at, and knows nothing of the others, as LBFGS must.
+    Raises TypeError if it is no class of optimizers.
+
+    A shard has no rows and columns, which Adafactor and Muon need, and does not show the other parameters, which LBFGS
+    needs.
     """
     if not (isinstance(optimizer, type) and issubclass(optimizer, torch.optim.Optimizer)):
         raise TypeError(f"optimizer is {optimizer!r}; give a class, such as torch.optim.AdamW, and its options")
@@ -22,11 +27,17 @@ def check_optimizer(optimizer, vouched):
         )
 
 
-def parameter_groups(groups, trained):
-    """``[(names, options)]`` of torch's parameter groups: dicts with "params" and options; None is one of all."""
+def parameter_groups(
+    groups: Iterable[dict] | None, trained: Mapping[str, torch.nn.Parameter]
+) -> list[tuple[tuple[str, ...], dict]]:
+    """``[(names, options)]`` of parameter groups as torch takes them: dicts with "params" and options.
+
+    None is one group of all ``trained`` parameters. Raises ValueError unless each of them is in one group.
+    """
     if groups is None:
         return [(tuple(trained), {})]
-    names, found = {parameter: name for name, parameter in trained.items()}, []
+    names: dict[torch.Tensor, str] = {parameter: name for name, parameter in trained.items()}
+    found: list[tuple[tuple[str, ...], dict]] = []
     for group in groups:
         members = group["params"] if not isinstance(group["params"], torch.Tensor) else [group["params"]]
         options = {key: value for key, value in group.items() if key != "params"}
@@ -37,8 +48,11 @@ def parameter_groups(groups, trained):
     return found
 
 
-def sharded_keys(make):
-    """Names of the states that have a number for each element, unlike a count of steps: found out on a vector."""
+def sharded_keys(make: Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer]) -> set[str]:
+    """Names of the optimizer's states that have a number for each element: Adam's ``exp_avg``, not its ``step``.
+
+    Found out by a step of two elements.
+    """
     vector = torch.nn.Parameter(torch.zeros(2))
     vector.grad = torch.zeros(2)
     (optimizer := make([vector])).step()

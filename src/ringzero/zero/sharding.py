@@ -7,38 +7,40 @@
 [('weight', 5, 6), ('bias', 0, 2)]
 
 Nothing is padded: the shards of a vector differ by one element at most (``chunk_bounds``), and where there are more
-ranks than elements some own none. A shard begins and ends anywhere in a parameter; to an optimizer that works element
-by element that is all the same.
+ranks than elements some own none. A shard may begin and end in the middle of a parameter, which an optimizer that works
+element by element does not notice.
 """
 
 from dataclasses import dataclass
 from math import prod
+
+import torch
 
 from ringzero.collectives.schedule import chunk_bounds
 
 
 @dataclass(frozen=True)
 class Layout:
-    """``parameters`` are ``(name, shape)`` in the order in which they lie; ``ranks`` share the vector."""
+    """``parameters`` are ``(name, shape)`` in the order in which they lie in a vector that ``ranks`` ranks share."""
 
-    parameters: tuple
+    parameters: tuple[tuple[str, tuple[int, ...]], ...]
     ranks: int
 
     @property
-    def numel(self):
+    def numel(self) -> int:
         return sum(prod(shape) for _, shape in self.parameters)
 
-    def shard(self, rank):
+    def shard(self, rank: int) -> slice:
         """The elements of the vector that ``rank`` owns, as a slice."""
         start, stop = chunk_bounds(self.numel, self.ranks)[rank : rank + 2].tolist()
         return slice(start, stop)
 
-    def views(self, vector):
+    def views(self, vector: torch.Tensor) -> dict[str, torch.Tensor]:
         """Of a 1-D tensor of ``numel`` elements: ``{name: view in the parameter's shape}``."""
         parts = vector.split([prod(shape) for _, shape in self.parameters])
         return {name: part.view(shape) for (name, shape), part in zip(self.parameters, parts, strict=True)}
 
-    def pieces(self, rank):
+    def pieces(self, rank: int) -> list[tuple[str, int, int]]:
         """What ``rank`` owns of each parameter: ``(name, start, stop)`` in elements of the flattened parameter."""
         shard, begin, owned = self.shard(rank), 0, []
         for name, shape in self.parameters:

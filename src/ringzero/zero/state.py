@@ -1,19 +1,22 @@
-"""What is sharded as one process would have it: the ``state_dict`` of the module and that of its optimizer.
+"""The whole ``state_dict`` of a sharded module and of its optimizer, as one process would have them.
 
-Both load into a plain module and torch optimizer, and theirs load here. All ranks must take part, and each gets all.
+Both load into a plain module and torch optimizer, and theirs load here. All ranks must call these functions together,
+and each rank gets all of the state.
 """
 
 from functools import partial
 
 import torch
 
-import ringzero
+from ringzero.collectives import all_gather
 from ringzero.zero.optimizers import sharded_keys
 
 
 def of_module(model):
     """``module.state_dict()``, whole, the trained parameters in the precision they are stepped in."""
-    trained = {name: value for flat in model.flats for name, value in whole(flat, flat.master.detach()).items()}
+    trained = {}
+    for vector in model.vectors:
+        trained |= whole(vector, vector.master.detach())
     aliases = trained_aliases(model)
     return {key: trained[aliases[key]] if key in aliases else value for key, value in model.module.state_dict().items()}
 
@@ -24,8 +27,8 @@ def into_module(model, state):
     shapes, aliases, ours = trained_shapes(model), trained_aliases(model), model.module.state_dict()
     fits = {key: shapes[aliases[key]] if key in aliases else tuple(value.shape) for key, value in ours.items()}
     check_fit(fits, {key: tuple(value.shape) for key, value in state.items()})
-    for flat in model.flats:
-        flat.master.copy_(shard(flat, lambda name, start, stop: state[name].reshape(-1)[start:stop]))
+    for vector in model.vectors:
+        vector.master.copy_(shard(vector, lambda name, start, stop: state[name].reshape(-1)[start:stop]))
     for key in ours.keys() - aliases:
         ours[key].copy_(state[key])
     model.share()
@@ -34,10 +37,10 @@ def into_module(model, state):
 def of_optimizer(model):
     """The ``state_dict`` of an optimizer over the whole parameters, numbered group after group."""
     number, states = _numbers(model), {}
-    for flat in model.flats:
-        for key, value in model.optimizer.state.get(flat.master, {}).items():
-            values = whole(flat, value) if value.dim() else {name: value.clone() for name in flat.parameters}
-            for name in flat.parameters:
+    for vector in model.vectors:
+        for key, value in model.optimizer.state.get(vector.master, {}).items():
+            values = whole(vector, value) if value.dim() else {name: value.clone() for name in vector.parameters}
+            for name in vector.parameters:
                 states.setdefault(number[name], {})[key] = values[name]
     groups = [
         {key: value for key, value in group.items() if key != "params"} | {"params": [number[name] for name in names]}
@@ -59,33 +62,34 @@ def into_optimizer(model, state):
         },
     )
     load_groups(model.optimizer, state["param_groups"])
-    for flat in model.flats:
-        model.optimizer.state[flat.master] = _states_of(flat, keys, lambda name: state["state"].get(number[name], {}))
+    for vector in model.vectors:
+        states = _states_of(vector, keys, lambda name: state["state"].get(number[name], {}))
+        model.optimizer.state[vector.master] = states
 
 
-def _states_of(flat, keys, given):
+def _states_of(vector, keys, given):
     def read(key, name, start, stop):
         return given(name)[key].reshape(-1)[start:stop]
 
-    first = given(next(iter(flat.parameters)))
-    return {key: shard(flat, partial(read, key)) if key in keys else value.clone() for key, value in first.items()}
+    first = given(next(iter(vector.parameters)))
+    return {key: shard(vector, partial(read, key)) if key in keys else value.clone() for key, value in first.items()}
 
 
-def whole(flat, shard):
+def whole(vector, shard):
     """``{name: tensor of the parameter's shape}`` from every rank's shard of a vector."""
-    vector = shard.new_empty(flat.layout.numel)
-    vector[flat.owned] = shard
-    return flat.layout.views(ringzero.all_gather(vector, group=flat.group))
+    everyones = shard.new_empty(vector.layout.numel)
+    everyones[vector.owned] = shard
+    return vector.layout.views(all_gather(everyones, group=vector.group))
 
 
-def shard(flat, read):
+def shard(vector, read):
     """This rank's shard, put together from what ``read(name, start, stop)`` gives of each flattened parameter."""
-    pieces = [read(*piece).to(flat.master) for piece in flat.layout.pieces(flat.group.rank())]
-    return torch.cat([flat.master.new_empty(0), *pieces])
+    pieces = [read(*piece).to(vector.master) for piece in vector.layout.pieces(vector.group.rank())]
+    return torch.cat([vector.master.new_empty(0), *pieces])
 
 
 def trained_shapes(model):
-    return {name: shape for flat in model.flats for name, shape in flat.layout.parameters}
+    return {name: shape for vector in model.vectors for name, shape in vector.layout.parameters}
 
 
 def trained_aliases(model):

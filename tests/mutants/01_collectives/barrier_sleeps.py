@@ -2,4 +2,6 @@
 # caught by: test_barrier
 # %% barrier
 def barrier():
+    import time
+
     time.sleep(0.5)

@@ -1,13 +1,9 @@
 """Waits for what it receives and lets its sends go; the buffer may change under them."""
 # caught by: test_ring_all_gather
-# %% ring_all_gather
-def ring_all_gather(tensor):
-    rank, n = dist.get_rank(), dist.get_world_size()
-    bounds = chunk_bounds(tensor.numel(), n).tolist()
-    chunks = [tensor[start:stop] for start, stop in zip(bounds, bounds[1:])]
-    for step in range(n - 1):
-        together = [
-            dist.P2POp(dist.isend, chunks[(rank - step) % n], (rank + 1) % n),
-            dist.P2POp(dist.irecv, chunks[(rank - 1 - step) % n], (rank - 1) % n),
-        ]
-        dist.batch_isend_irecv(together)[1].wait()
+# %% ring_all_gather: changed
+# -     chunks = [tensor[start:stop] for start, stop in pairwise(bounds)]
+# +     chunks = [tensor[start:stop] for start, stop in zip(bounds, bounds[1:])]
+# @@
+# -         for work in dist.batch_isend_irecv(together):
+# -             work.wait()
+# +         dist.batch_isend_irecv(together)[1].wait()

@@ -1,21 +1,11 @@
 """Adds in float32 whatever the tensor holds: float64 and int64 lose their low bits."""
 # caught by: test_ring_reduce_scatter
-# %% ring_reduce_scatter
-def ring_reduce_scatter(tensor):
-    rank, n = dist.get_rank(), dist.get_world_size()
-    bounds = chunk_bounds(tensor.numel(), n).tolist()
-    whole = tensor.float()
-    chunks = [whole[start:stop] for start, stop in zip(bounds, bounds[1:])]
-    for step in range(n - 1):
-        leaving, arriving = chunks[(rank - 1 - step) % n], chunks[(rank - 2 - step) % n]
-        landing = torch.empty_like(arriving)
-        together = [
-            dist.P2POp(dist.isend, leaving, (rank + 1) % n),
-            dist.P2POp(dist.irecv, landing, (rank - 1) % n),
-        ]
-        for work in dist.batch_isend_irecv(together):
-            work.wait()
-        arriving += landing
-    mine = tensor[bounds[rank] : bounds[rank + 1]]
-    mine.copy_(chunks[rank])
-    return mine
+# %% ring_reduce_scatter: changed
+# -     chunks = [tensor[start:stop] for start, stop in pairwise(bounds)]
+# +     whole = tensor.float()
+# +     chunks = [whole[start:stop] for start, stop in zip(bounds, bounds[1:])]
+# @@
+# -     return chunks[rank]
+# +     mine = tensor[bounds[rank] : bounds[rank + 1]]
+# +     mine.copy_(chunks[rank])
+# +     return mine

@@ -1,24 +1,15 @@
 """Points the gradient at the buffer before it has copied it there: all zeros, on every rank the same."""
 # caught by: test_Bucket
-# %% Bucket
-class Bucket:
-    def __init__(self, parameters):
-        self.parameters = list(parameters)
-        sizes = [p.numel() for p in self.parameters]
-        self.flat = torch.zeros(sum(sizes))
-        parts = self.flat.split(sizes)
-        self.views = {p: part.view_as(p) for p, part in zip(self.parameters, parts)}
-        self.missing = set(self.parameters)
-
-    def put(self, parameter):
-        parameter.grad = self.views[parameter]
-        self.views[parameter].copy_(parameter.grad)
-        self.missing.discard(parameter)
-
-    def launch(self):
-        self.flat /= dist.get_world_size()
-        self.work = dist.all_reduce(self.flat, async_op=True)
-
-    def wait(self):
-        self.work.wait()
-        self.missing = set(self.parameters)
+# %% Bucket: changed
+# -         self.views = {p: part.view_as(p) for p, part in zip(self.parameters, parts, strict=True)}
+# +         self.views = {p: part.view_as(p) for p, part in zip(self.parameters, parts)}
+# @@
+# -         """Take the parameter's gradient in; from now on ``parameter.grad`` is a view of ``flat``."""
+# -         view = self.views[parameter]
+# -         if parameter.grad is None:
+# -             view.zero_()
+# -         else:
+# -             view.copy_(parameter.grad)
+# -         parameter.grad = view
+# +         parameter.grad = self.views[parameter]
+# +         self.views[parameter].copy_(parameter.grad)

@@ -1,24 +1,11 @@
 """What is missing counts as zero, even if gradients of it were added up inside no_sync."""
 # caught by: test_DDP
-# %% DDP
-class DDP(Accumulating):
-    launched = 0
-
-    def gradient_ready(self, parameter):
-        if self.syncing:
-            self.bucket_of[parameter].put(parameter)
-            self.launch_full_ones()
-
-    def finish(self):
-        for bucket in self.buckets:
-            for parameter in list(bucket.missing):
-                parameter.grad = None
-                bucket.put(parameter)
-        self.launch_full_ones()
-        super().finish()
-        self.launched = 0
-
-    def launch_full_ones(self):
-        while self.launched < len(self.buckets) and not self.buckets[self.launched].missing:
-            self.buckets[self.launched].launch()
-            self.launched += 1
+# says: the gradient of layers.2.weight is all zeros
+# %% DDP: changed
+# -     """As ``Accumulating``; parameters may go without a gradient on some ranks, or on all."""
+# -
+# -     launched = 0  # buckets on their way
+# +     launched = 0
+# @@
+#               for parameter in list(bucket.missing):
+# +                 parameter.grad = None

@@ -1,10 +1,5 @@
 """The sum for the mean."""
 # caught by: test_average_in_hooks
-# %% average_in_hooks
-def average_in_hooks(module):
-    def average(parameter):
-        dist.all_reduce(parameter.grad)
-
-    for parameter in module.parameters():
-        if parameter.requires_grad:
-            parameter.register_post_accumulate_grad_hook(average)
+# says: layers.0.weight is 4 times what it should be
+# %% average_in_hooks: changed
+# -         parameter.grad /= dist.get_world_size()

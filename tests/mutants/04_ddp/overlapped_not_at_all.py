@@ -1,26 +1,14 @@
 """No overlap: the same buckets and messages, all of them after the backward pass."""
 # caught by: test_Overlapped
-# %% Overlapped
-class Overlapped(torch.nn.Module):
-    def __init__(self, module, cap):
-        super().__init__()
-        self.module = module
-        start_alike(module)
-        trained = [p for p in module.parameters() if p.requires_grad]
-        sizes = [p.numel() * p.element_size() for p in trained]
-        self.buckets = [Bucket([trained[i] for i in members]) for members in assign(sizes, cap)]
-        self.bucket_of = {p: bucket for bucket in self.buckets for p in bucket.parameters}
-        for p in trained:
-            p.register_post_accumulate_grad_hook(self.gradient_ready)
-
-    def forward(self, *args):
-        return self.module(*args)
-
-    def gradient_ready(self, parameter):
-        self.bucket_of[parameter].put(parameter)
-
-    def finish(self):
-        for bucket in self.buckets:
-            bucket.launch()
-        for bucket in self.buckets:
-            bucket.wait()
+# says: bucket 1 of 4: full when layer 3 was done, but it left after the backward pass
+# %% Overlapped: changed
+# -         """The hook: ``parameter.grad`` is complete."""
+# -         bucket = self.bucket_of[parameter]
+# -         bucket.put(parameter)
+# -         if not bucket.missing:
+# -             bucket.launch()
+# +         self.bucket_of[parameter].put(parameter)
+# @@
+# -         """Return when all gradients are the mean. Called after each backward pass, before the optimizer's step."""
+# +         for bucket in self.buckets:
+# +             bucket.launch()

@@ -1,6 +1,5 @@
 """No decay at all."""
 # caught by: test_adamw_step
-# %% adamw_step
-@torch.no_grad()
-def adamw_step(parameter, gradient, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-    adam_step(parameter, gradient, state, lr, betas, eps)
+# %% adamw_step: changed
+# -     """One step of AdamW for one parameter, in place."""
+# -     parameter.mul_(1 - lr * weight_decay)

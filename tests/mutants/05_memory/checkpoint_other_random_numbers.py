@@ -1,21 +1,13 @@
 """The second run draws other masks: right only without dropout."""
 # caught by: test_checkpointed
-# %% checkpointed
-def checkpointed(function, *inputs):
-    return Recomputed.apply(function, *inputs)
-
-
-class Recomputed(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, function, *inputs):
-        ctx.function = function
-        ctx.save_for_backward(*inputs)
-        return function(*inputs)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        inputs = [x.detach().requires_grad_() for x in ctx.saved_tensors]
-        with torch.enable_grad():
-            output = ctx.function(*inputs)
-        torch.autograd.backward(output, gradient)
-        return None, *[x.grad for x in inputs]
+# %% checkpointed: changed
+# -         ctx.random = torch.get_rng_state(), torch.cuda.get_rng_state() if inputs[0].is_cuda else None
+# @@
+# -         inputs = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+# -         with torch.enable_grad(), torch.random.fork_rng():
+# -             on_cpu, on_gpu = ctx.random
+# -             torch.set_rng_state(on_cpu)
+# -             if on_gpu is not None:
+# -                 torch.cuda.set_rng_state(on_gpu)
+# +         inputs = [x.detach().requires_grad_() for x in ctx.saved_tensors]
+# +         with torch.enable_grad():

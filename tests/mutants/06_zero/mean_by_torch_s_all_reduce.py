@@ -2,13 +2,8 @@
 
 
 # caught by: test_mean_gradient
-# %% mean_gradient
-def mean_gradient(flat):
-    """This rank's shard of the mean gradient of ``flat``; the whole gradients are let go."""
-    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in flat.parameters]
-    vector = torch.cat([gradient.reshape(-1) for gradient in gradients])
-    for p in flat.parameters:
-        p.grad = None
-    vector /= dist.get_world_size()
-    dist.all_reduce(vector)
-    return vector[flat.owned].clone()
+# says: rank 0 called all_reduce; build it from ringzero's collectives
+# %% mean_gradient: changed
+# -     return reduce_scatter(vector).clone()
+# +     dist.all_reduce(vector)
+# +     return vector[flat.owned].clone()

@@ -2,23 +2,14 @@
 
 
 # caught by: test_Zero2
-# %% Zero2
-class Zero2(Zero1):
-    """As ``Zero1``; a layer's gradients are reduced and let go during the backward pass."""
-
-    def __init__(self, layers):
-        super().__init__(layers)
-        for i, flat in enumerate(self.flats):
-            for p in flat.parameters:
-                p.register_post_accumulate_grad_hook(lambda p, i=i: self.gradient_ready(i))
-
-    def gradient_ready(self, i):
-        """A parameter of flat i has its gradient, perhaps the last one."""
-        if any(p.grad is None for flat in self.flats for p in flat.parameters):
-            return
-        for i, flat in enumerate(self.flats):
-            shard = mean_gradient(flat)
-            self.gradients[i] = shard if self.gradients[i] is None else self.gradients[i] + shard
-
-    def reduce(self):
-        """Nothing is left to do."""
+# says: during the backward pass rank 0 held 32,880 bytes more than its shard of the gradients
+# %% Zero2: changed
+# -         flat = self.flats[i]
+# -         if any(p.grad is None for p in flat.parameters):
+# +         if any(p.grad is None for flat in self.flats for p in flat.parameters):
+# @@
+# -         shard = mean_gradient(flat)
+# -         self.gradients[i] = shard if self.gradients[i] is None else self.gradients[i] + shard
+# +         for i, flat in enumerate(self.flats):
+# +             shard = mean_gradient(flat)
+# +             self.gradients[i] = shard if self.gradients[i] is None else self.gradients[i] + shard

@@ -1,21 +1,10 @@
 """The hook gets hold of the gradient and forgets to divide."""
 # caught by: test_train_with_hooks
-# %% train_with_hooks
-def train_with_hooks(seed, samples, hidden, lr, steps):
-    n = dist.get_world_size()
-    model = make_model(seed, hidden)
-
-    def add_up(parameter):
-        dist.all_reduce(parameter.grad)
-
-    for parameter in model.parameters():
-        parameter.register_post_accumulate_grad_hook(add_up)
-
-    x, y = batch(seed, dist.get_rank(), samples)
-    for _ in range(steps):
-        model.zero_grad()
-        torch.nn.functional.mse_loss(model(x).squeeze(1), y).backward()
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter -= lr * parameter.grad
-    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+# %% train_with_hooks: changed
+# -     def average(parameter):
+# +     def add_up(parameter):
+# @@
+# -         parameter.grad /= n
+# @@
+# -         parameter.register_post_accumulate_grad_hook(average)
+# +         parameter.register_post_accumulate_grad_hook(add_up)

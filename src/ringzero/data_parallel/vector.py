@@ -1,0 +1,47 @@
+"""A vector: parameters that travel together, their gradients laid end to end in one buffer."""
+
+from collections.abc import Mapping
+
+import torch
+from torch.nn import Parameter
+
+
+class Vector:
+    """``parameters``, all of one type and device, by name, and one 1-D buffer for the gradients of all of them.
+
+    ``gradient``  the buffer, or None before ``hold_gradient``; each gradient in it is divided by ``ranks``, so that the
+                  sum over the ranks is the mean
+    ``views``     ``{parameter: its part of the buffer, in the parameter's shape}``
+    ``missing``   parameters whose gradient has not come yet in this backward pass
+    """
+
+    def __init__(self, parameters: Mapping[str, Parameter], ranks: int):
+        self.parameters, self.ranks = dict(parameters), ranks
+        self._shapes = {p: p.shape for p in self.parameters.values()}  # a parameter may be empty later, in ZeRO stage 3
+        self.gradient: torch.Tensor | None = None
+        self.views: dict[Parameter, torch.Tensor] = {}
+        self.expect_gradients()
+
+    def expect_gradients(self) -> None:
+        """A backward pass begins: every gradient is still missing."""
+        self.missing = set(self._shapes)
+
+    def hold_gradient(self) -> torch.Tensor:
+        """Take memory for the buffer, and return it; its values are not defined yet."""
+        sizes = [shape.numel() for shape in self._shapes.values()]
+        self.gradient = next(iter(self._shapes)).detach().new_empty(sum(sizes))
+        parts = self.gradient.split(sizes)
+        self.views = {p: part.view(shape) for (p, shape), part in zip(self._shapes.items(), parts, strict=True)}
+        return self.gradient
+
+    def put(self, parameter: Parameter) -> None:
+        """Take in ``parameter.grad``, which becomes a view of the buffer; zeros if there is none."""
+        if self.gradient is None:
+            self.hold_gradient()
+        view = self.views[parameter]
+        if parameter.grad is None:
+            view.zero_()
+        else:
+            torch.div(parameter.grad, self.ranks, out=view)
+            parameter.grad = view
+        self.missing.discard(parameter)

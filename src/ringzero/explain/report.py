@@ -1,0 +1,147 @@
+"""What a call that failed says: the first cause, in the caller's own lines, and what every rank was doing."""
+
+import json
+import re
+import signal
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ringzero import processes
+from ringzero.explain.diagnose import diagnose, difference
+from ringzero.explain.sentences import last_call
+from ringzero.explain.state import RankState
+from ringzero.record import recorder, sources
+
+QUEUES = "queues"  # the file in a call's folder that says: the ranks' operations go through queues, as on NCCL
+FRAMES = 8  # of each rank's stack, innermost first
+
+
+def failure(call: Path, exits: Mapping[int, int | None], world_size: int) -> tuple[int, str]:
+    """``(rank, message)``: the rank that failed first, and why; the others usually fail as an echo of it.
+
+    ``call`` is the call's folder. ``exits`` maps a rank to its exit status, in the order in which the ranks ended;
+    None where the process that watched over the rank ended with it: torchrun ends the rest when one is killed.
+    """
+    reports, states = [], states_of(call, world_size)
+    for order, (rank, status) in enumerate(exits.items()):
+        if status == 0 and (call / f"{rank}.result").exists():
+            continue
+        if error := _error(call, rank):
+            echo, communicating = _is_echo(error["message"]), _is_communication(error)
+            reports.append((echo, 1, error["time"], rank, communicating, f"rank {rank} failed:\n{error['traceback']}"))
+        else:
+            text = f"rank {rank} {_how_it_ended(status)}{_stack_text(call, rank) or last_call(states[rank])}"
+            reports.append((False, 0, order, rank, status is None or status < 0, text))
+    *_, rank, communicating, text = min(reports)
+    why = (difference([*states.values()]) or _too_large(call, rank, states)) if communicating else None
+    parts = [f"{why}\n{text}" if why else text]
+    if printed := read(call / f"{rank}.out").strip():
+        parts.append(f"rank {rank} had printed:\n{printed[-2000:]}")
+    if others := [r for r in range(world_size) if r != rank]:
+        parts.append(f"The other ranks ({', '.join(map(str, others))}) were stopped because rank {rank} failed.")
+    return rank, "\n\n".join(parts)
+
+
+def timeout(call: Path, running: Iterable[int], world_size: int, seconds: float, deadlocked: bool) -> tuple[int, str]:
+    """``(rank, message)`` for a call that had not ended after ``seconds``: the sentence, then where each rank was.
+
+    ``deadlocked`` says that the call was ended before its time was up because its ranks could never return.
+    """
+    states = states_of(call, world_size)
+    stuck = [rank for rank in running if states[rank].state == "running"]
+    sentence = diagnose([states[rank] for rank in range(world_size)]) or (
+        "Every message had both its ends, so the ranks were slow rather than stuck; give the call a longer timeout."
+    )
+    how = f"were stuck for good, seen after {seconds:.1f} s" if deadlocked else f"were not done after {seconds:g} s"
+    lines = [f"{world_size} ranks {how}: {sentence}"]
+    for rank, state in states.items():
+        was_at = f"was at{_stack_text(call, rank) or ' an unknown place'}"
+        lines.append(f"rank {rank} {was_at if state.state == 'running' else 'had returned'}")
+    return (stuck or [0])[0], "\n".join(lines)
+
+
+def _error(call, rank):
+    """What ``rank`` wrote about its failure; None if it wrote nothing, or something else."""
+    try:
+        error = json.loads(read(call / f"{rank}.error"))
+        return {"time": float(error["time"])} | {key: str(error[key]) for key in ("message", "traceback")}
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+def read(path: Path) -> str:
+    """A text file of a call; "" if there is none, or something else than a file."""
+    try:
+        with open(path, errors="replace", opener=processes.regular) as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def states_of(call: Path, world_size: int) -> dict[int, RankState]:
+    """``{rank: RankState}`` from the files the ranks left."""
+    states = {}
+    for rank in range(world_size):
+        stack = _stack(call, rank)
+        own = [(file, line, name) for file, line, name in stack if not sources.is_plumbing(file)]
+        operations = recorder.read(call / f"{rank}.trace", rank)
+        finished = "returned" if (call / f"{rank}.result").exists() else "running"
+        states[rank] = RankState(
+            state="gone" if (call / f"{rank}.gone").exists() else finished,
+            operations=operations,
+            where=f"{own[0][2]}, {sources.place_of(_labelled(own[0][0]), own[0][1])}" if own else "an unknown place",
+            functions=tuple(name for file, _, name in stack if sources.is_plumbing(file)),
+            queued=(call / QUEUES).exists(),
+        )
+    return states
+
+
+def _stack(call, rank):
+    """``[(file, line, function)]`` of the last stack faulthandler wrote for ``rank``, innermost first."""
+    text = read(call / f"{rank}.stack").rsplit("most recent call first", 1)[-1]
+    return [(file, int(line), name) for file, line, name in re.findall(r'File "(.*?)", line (\d+) in (.*)', text)]
+
+
+def _stack_text(call, rank):
+    own = [frame for frame in _stack(call, rank) if not sources.is_plumbing(frame[0])]
+    lines = [f"\n  File {_labelled(file)}, line {line} in {name}" for file, line, name in own[:FRAMES]]
+    return "".join(lines)
+
+
+def _labelled(file):
+    """ "cell [7]" for a notebook's cell; a file's name in quotes, as tracebacks have it."""
+    label = {name: label for name, (label, _) in sources.collect().items()}.get(file)
+    return label or f'"{file}"'
+
+
+def _is_echo(message):
+    words = ("closed by peer", "reset by peer", "Broken pipe", "Connection refused", "NCCL", "remote process")
+    return any(word in message for word in words)
+
+
+def _is_communication(error):
+    """Whether the error came out of a communication rather than the caller's own code."""
+    *_, innermost = re.findall(r'File "(.*?)"', error["traceback"]) or [""]
+    return "gloo" in error["message"] or sources.is_collective(innermost)
+
+
+def _too_large(call, rank, states):
+    """A sentence from what gloo prints before it ends a rank that received more than it made room for; else None."""
+    sizes = re.search(r"(\d+) vs (\d+)\. Received data size", read(call / f"{rank}.out"))
+    if not (sizes and states[rank].calls):
+        return None
+    op = states[rank].calls[-1]
+    text = f"rank {rank} made room for {sizes[2]} bytes in {op.kind}, {op.line}, and got {sizes[1]}"
+    if op.kind == "scatter":  # the record has the size of the root's tensors, not of the room
+        root = op.peer_rank
+        lines = [sent.line for sent in states[root].calls if (sent.kind, sent.group) == ("scatter", op.group)]
+        text += "".join(f"; rank {root} is the root, {line}" for line in lines[-1:])
+    return f"{text}."
+
+
+def _how_it_ended(status):
+    if status is None:
+        return "was killed together with the process that watched over it"
+    if status < 0:
+        return f"was ended by the signal {signal.Signals(-status).name} before it returned"
+    return f"ended with exit status {status} before its function returned (os._exit or sys.exit inside it?)"

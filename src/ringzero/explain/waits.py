@@ -1,0 +1,174 @@
+"""Ranks that wait for one another: for whom, and who keeps all of them waiting.
+
+Where ranks wait in circles, the smallest set of ranks whose removal breaks every circle is to blame.
+"""
+
+from ringzero.explain.causes import (
+    Alone,
+    Cause,
+    Cycle,
+    MessageMissing,
+    NeverEntered,
+    NeverWaited,
+    NotCommunicating,
+    NotExchanged,
+    lines_of,
+    numbered,
+)
+from ringzero.explain.state import RankState, is_met, rounds, unwaited
+from ringzero.record.operation import pairs
+
+
+def never_waited(ranks: list[RankState]) -> NeverWaited | None:
+    """A rank waits for a message whose other end was posted by a rank that returned without waiting for it."""
+    for r, op, other, answer in unwaited(ranks):
+        if ranks[r].state == "returned" and ranks[other].stuck_in is answer:
+            return NeverWaited(r, op, other, answer, returned=True)
+    return None
+
+
+def handle_dropped(ranks: list[RankState]) -> NeverWaited | None:
+    """A message that nobody waited for, on a rank that went on. It may still hold the handle, so ask this last."""
+    for ends in sorted(unwaited(ranks), key=lambda ends: ends[1].start)[:1]:
+        return NeverWaited(*ends, returned=False)
+    return None
+
+
+def not_communicating(ranks: list[RankState]) -> NotCommunicating | None:
+    """Nobody waits for a message that will not come, yet somebody has not returned."""
+    busy = [r for r, rank in enumerate(ranks) if rank.state == "running" and rank.stuck_in is None]
+    return NotCommunicating(busy) if busy else None
+
+
+def waiting_for_one_another(ranks: list[RankState]) -> Cause | None:
+    """Who keeps the others waiting: a rank that waits for nobody, or else the fewest that break all circles.
+
+    Where there are several such sets, the one is blamed that left out what others did, and then the one that most
+    others need.
+    """
+    waits = _waits_for(ranks)
+    waited_by = {r: {w for w in waits if r in waits[w]} for r in waits}
+    if idle := [r for r, rank in enumerate(ranks) if waited_by[r] and rank.state != "returned" and not rank.stuck_in]:
+        return _never_came(ranks, waits, idle)
+    parties: dict[
+        tuple, list[int]
+    ] = {}  # ranks that wait for the same ranks and are waited for by the same are blamed together
+    for r in waits:
+        parties.setdefault((frozenset(waits[r]), frozenset(waited_by[r])), []).append(r)
+    breaking = [party for party in parties.values() if not _in_circles(waits, without=party)]
+    if not breaking or not _in_circles(waits):
+        return None
+    fewest = [party for party in breaking if len(party) == min(map(len, breaking))]
+    left_out, needed_by = {r: _left_out(ranks, r) for r, *_ in fewest}, _needed_by(ranks, waited_by)
+    culprits = max(fewest, key=lambda p: (left_out[p[0]], len(needed_by[p[0]]), ranks[p[0]].state == "returned"))
+    sure = len(fewest) == 1 or left_out[culprits[0]] > 0
+    if all(ranks[w].state == "returned" for r in culprits for w in waited_by[r]):
+        return _waits_alone(ranks, waits, culprits, sure)
+    if sure or ranks[culprits[0]].state == "returned":
+        return _never_came(ranks, waits, culprits)
+    return _cycle(ranks, waits, culprits[0])
+
+
+def _waits_for(ranks):
+    """``{rank: the ranks it waits for and that have not come}``. One that has returned waits for all to return."""
+    unfinished = {r for r, rank in enumerate(ranks) if rank.state != "returned"}
+    waits = {r: set() if r in unfinished else unfinished for r in range(len(ranks))}
+    for r, rank in enumerate(ranks):
+        op = rank.stuck_in
+        if op is not None and op.is_message and not is_met(ranks, r):
+            waits[r] = set(op.members) - {r} if op.peer_rank is None else {op.peer_rank}
+    for round in rounds(ranks, incomplete=True):
+        for r, op in round.here.items():
+            if ranks[r].stuck_call is op:
+                waits[r] = set(round.members) - round.here.keys()
+    return waits
+
+
+def _in_circles(waits, without=()):
+    """What is left of ``waits`` when, again and again, those who wait for nobody are taken out."""
+    waits = {r: others for r, others in waits.items() if r not in without}
+    while free := [r for r, others in waits.items() if not others & waits.keys()]:
+        for r in free:
+            del waits[r]
+    return waits
+
+
+def _left_out(ranks, r):
+    """How many ranks passed a collective without ``r`` before they came to where ``r`` is now: ``r`` left it out.
+
+    A rank may pass a collective in which others wait, as most ranks do in a broadcast.
+    """
+    incomplete = list(rounds(ranks, incomplete=True))
+    now = next((round.here for round in incomplete if round.here.get(r) is ranks[r].stuck_call), {})
+    returned = ranks[r].state == "returned"
+    return sum(
+        returned or (other in now and op.start < now[other].start)
+        for round in incomplete
+        for other, op in round.here.items()
+        if r in round.members and r not in round.here and ranks[other].stuck_call is not op
+    )
+
+
+def _needed_by(ranks, waited_by):
+    """``waited_by``, and the ranks that have posted messages without another end, for which they may wait later."""
+    needed_by = {r: set(others) for r, others in waited_by.items()}
+    for (src, dst, *_), (sends, receives) in pairs(rank.calls for rank in ranks).items():
+        if len(sends) > len(receives):
+            needed_by[dst].add(src)
+        elif len(receives) > len(sends):
+            needed_by[src].add(dst)
+    return needed_by
+
+
+def _never_came(ranks, waits, culprits, apart=()):
+    """What the culprits did not come to."""
+    waiting = [r for r in waits if waits[r] and waits[r] <= set(culprits) and ranks[r].stuck_in is not None]
+    waiting = waiting or [r for r in waits if waits[r] & set(culprits) and ranks[r].stuck_in is not None]
+    if not waiting:
+        return None
+    first = min(waiting, key=lambda r: ranks[r].stuck_call.start)
+    call = ranks[first].stuck_call
+    if call.is_message:
+        ends = [r for r in waiting if ranks[r].stuck_call.is_message]
+        return MessageMissing(_not_exchanged(ranks, first), [*ends, *culprits], list(apart))
+    for round in rounds(ranks, incomplete=True):
+        if round.here.get(first) is call:
+            there = [r for r in round.here if ranks[r].stuck_call is round.here[r]]
+            missing = [r for r in round.members if r not in round.here]
+            entered, lines = numbered(round.called[first], round.place), lines_of([round.here[r] for r in there])
+            return NeverEntered(missing, there, entered, lines, list(apart))
+    return None
+
+
+def _waits_alone(ranks, waits, culprits, sure):
+    """All others have returned, so nobody can come any more."""
+    first, others = culprits[0], sorted(waits[culprits[0]])
+    if ranks[first].stuck_call.is_message:
+        return Alone(_not_exchanged(ranks, first), others)
+    return _never_came(ranks, waits, others, apart=culprits if sure else ())
+
+
+def _not_exchanged(ranks, r):
+    """How many of the messages that rank ``r`` waits for its peer sent or received."""
+    op = ranks[r].stuck_call
+    other_end = "send" if op.kind == "recv" else "recv"
+    peers = list(range(len(ranks))) if op.peer_rank is None else [op.peer_rank]
+    count = sum(1 for peer in peers for o in ranks[peer].calls if (o.kind, o.peer_rank) == (other_end, r))
+    return NotExchanged(r, op, peers, count)
+
+
+def _cycle(ranks, waits, start):
+    """The shortest circle of ranks that wait for one another, beginning with ``start``."""
+    via, reached = {}, [start]
+    for r in reached:
+        for other in sorted(waits[r] - via.keys()):
+            via[other] = r
+            reached.append(other)
+    if start not in via:
+        return None
+    cycle = [via[start]]
+    while cycle[0] != start:
+        cycle.insert(0, via[cycle[0]])
+    kinds = {ranks[r].stuck_call.kind for r in cycle if ranks[r].stuck_call}
+    others = [r for r in waits if waits[r] == {start} and r not in cycle and ranks[r].stuck_call.is_message]
+    return Cycle(cycle, others, waits, all_send=kinds == {"send"})

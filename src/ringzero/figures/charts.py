@@ -1,0 +1,123 @@
+"""A line or point chart: measured beside predicted, units on the axes, each line named where it ends.
+
+Matplotlib draws it as SVG with text left as text. Whatever it would paint in its own black becomes
+``currentColor``, and identifiers become functions of the content, so that two builds give the same bytes
+and two charts live on one page.
+"""
+
+import hashlib
+import io
+import re
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+
+from ringzero.figures import palette
+from ringzero.figures.figure import Figure, frame, svg_open
+
+POINT = 4 / 3  # pixels: matplotlib counts in points
+INK = "#010203"  # stands for the page's text colour until the SVG is written
+STYLES = {"line": ("-", False), "dashed": ("--", False), "points": ("", True), "both": ("-", True)}
+MARKERS = "os^D"  # by series, so that two sets of points differ in more than colour
+
+
+def chart(
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    *,
+    x: str,
+    y: str,
+    title: str,
+    log: str = "",
+    styles: Mapping[str, str] | None = None,
+    ticks: Mapping[float, str] | None = None,
+    caption: str | None = None,
+    width: float = 7.2,
+    height: float = 3.8,
+) -> Figure:
+    """Draw ``series``, a dict of name to ``(xs, ys)``, with axes labelled ``x`` and ``y`` (write the unit in them).
+
+    ``log`` is "", "x", "y" or "xy". ``styles`` gives a name "line" (as by default), "dashed", "points" or "both".
+    ``ticks`` maps positions on the x axis to their labels. ``width`` and ``height`` are in inches.
+
+    Raises ValueError when ``styles`` names a series that is not there.
+    """
+    styles = styles or {}
+    unknown = set(styles) - set(series)
+    if unknown:
+        raise ValueError(f"styles has {sorted(unknown)}, which is not among the series {list(series)}")
+    svg = _draw(series, x, y, log, styles, ticks, (width, height))
+    description = f"{y} against {x}: " + "; ".join(_say(name, *points) for name, points in series.items())
+    return frame(_adopt(svg, title, description), f"{title}. {description}", caption)
+
+
+def _draw(series, x, y, log, styles, ticks, size):
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "ringzero", "font.size": 10}
+    settings |= dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK)
+    with matplotlib.rc_context(settings):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasSVG(figure)
+        axes = figure.add_subplot()
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(True, color=INK, alpha=0.12, linewidth=0.6)
+        if "x" in log:
+            axes.set_xscale("log")
+        if "y" in log:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_locator(NullLocator())
+        ends = []
+        for (name, (xs, ys)), color, marker in zip(series.items(), cycle(palette.LINES), cycle(MARKERS)):
+            line, points = STYLES[styles.get(name, "line")]
+            look = {"linestyle": line, "marker": marker if points else "", "color": color, "linewidth": 1.8}
+            axes.plot(xs, ys, markersize=6, **look)
+            ends.append((name, xs[-1], ys[-1], look))
+        axes.set(xlabel=x, ylabel=y)
+        if ticks:
+            axes.set_xticks(list(ticks), list(ticks.values()))
+            axes.set_xticks([], minor=True)
+        _label_ends(figure, axes, ends)
+        out = io.StringIO()
+        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return out.getvalue()
+
+
+def _label_ends(figure, axes, ends):
+    """Names to the right of the lines' ends, each after a sample, pushed apart where they would touch."""
+    figure.draw_without_rendering()
+    to_axes = axes.transData + axes.transAxes.inverted()
+    heights = [float(to_axes.transform((px, py))[1]) for _, px, py, _ in ends]
+    placed = 1e9
+    for i in sorted(range(len(ends)), key=lambda i: -heights[i]):
+        placed = min(heights[i], placed - 0.08)
+        name, _, _, look = ends[i]
+        if look["linestyle"]:
+            path, level = [1.01, 1.05], [heights[i], placed]
+        else:
+            path, level = [1.03], [placed]
+        axes.plot(path, level, transform=axes.transAxes, clip_on=False, markersize=6, **look)
+        axes.annotate(name, (1.06, placed), xycoords="axes fraction", va="center", color=INK, annotation_clip=False)
+
+
+def _adopt(svg, title, description):
+    """Matplotlib's file as an element of the page: its colours, its fonts, identifiers of its own."""
+    body = svg[svg.index("<svg") :]
+    width, height = map(float, re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', body).groups())
+    inner = body[body.index(">") + 1 : body.rindex("</svg>")]
+    inner = re.sub(r"<metadata>.*?</metadata>|<title>.*?</title>", "", inner, flags=re.DOTALL)
+    inner = inner.replace(INK, "currentColor")
+    inner = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", inner)
+    inner = re.sub(r">\s+<", "><", inner)
+    mine = "c" + hashlib.sha256((title + inner).encode()).hexdigest()[:8]
+    inner = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{mine}-", inner)
+    inner = inner.replace("xlink:href", "href")
+    opening = svg_open(width * POINT, height * POINT, title, description, 0.7)
+    return f'{opening}<g transform="scale({POINT:.4f})">{inner}</g></svg>'
+
+
+def _say(name, xs, ys):
+    return f"{name} from {ys[0]:.3g} at {xs[0]:.3g} to {ys[-1]:.3g} at {xs[-1]:.3g}"

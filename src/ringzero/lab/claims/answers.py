@@ -1,0 +1,75 @@
+"""Claims about a function of plain values: that it gives what a formula gives, or an answer that a seal knows.
+
+A check that students can read must not tell them an answer, so it holds a ``seal`` of it.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Collection
+
+from ringzero.lab.claims.values import number, numbers
+from ringzero.lab.runs import Claim
+
+
+def gives(what: str | tuple[str, ...], formula: Callable, tolerance: float = 1e-9) -> Claim:
+    """A claim: called with the same arguments, the function returns what ``formula`` does.
+
+    That is one number, named ``what`` in the reason, or several where ``what`` is a tuple of names.
+    """
+
+    def claim(run):
+        expected = formula(*run.case.args, **run.case.options)
+        if isinstance(what, str):
+            return number(what, run.returned[0], expected, tolerance)
+        return numbers(what, run.returned[0], expected, tolerance)
+
+    return claim
+
+
+def counts(formula: Callable) -> Claim:
+    """A claim: called with the same arguments, the function returns exactly the whole number that ``formula`` does."""
+
+    def claim(run):
+        expected, counted = formula(*run.case.args, **run.case.options), run.returned[0]
+        if not isinstance(counted, (int, float)) or isinstance(counted, bool):
+            return f"returned {counted!r}, not a number"
+        return None if counted == expected else f"counted {counted:,}, expected {expected:,}: {counted - expected:+,}"
+
+    return claim
+
+
+def is_whole_number(got: object, least: int) -> bool:
+    """Whether ``got`` is an int, not a bool, and not below ``least``."""
+    return isinstance(got, int) and not isinstance(got, bool) and got >= least
+
+
+def entry(name: str, right: object, hint: str) -> Claim:
+    """A claim: the returned dict has ``right`` under ``name``. ``hint`` is the reason if not."""
+    return _entry(name, lambda value: value == right, hint)
+
+
+def sealed(name: str, digest: str, hint: str) -> Claim:
+    """A claim as ``entry``, for a value of which only the ``seal`` is known: it is ``digest``."""
+    return _entry(name, lambda value: seal(name, value) == digest, hint)
+
+
+def one_of(name: str, choices: Collection) -> Claim:
+    """A claim: the returned dict has one of ``choices`` under ``name``."""
+    return _entry(name, lambda value: value in choices, f"not one of {', '.join(map(repr, choices))}")
+
+
+def seal(name: str, value: object) -> str:
+    """Twelve digits that tell whether an answer is right, and not what it is: part of a SHA-256."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return hashlib.sha256(json.dumps([name, value]).encode()).hexdigest()[:12]
+
+
+def _entry(name, fits, hint):
+    def claim(run):
+        answer = run.returned[0]
+        if not isinstance(answer, dict) or name not in answer:
+            return f"returned {answer!r}, which has no entry {name!r}"
+        return None if fits(answer[name]) else f"{name!r} is {answer[name]!r}: {hint}"
+
+    return claim

@@ -1,0 +1,126 @@
+"""Claims about the results of collectives that take a 1-D tensor, on runs with ``numel``.
+
+``root`` is the option of that name. Chunks are cut by ``ringzero.collectives.chunk_bounds``.
+"""
+
+import functools
+from collections.abc import Callable
+
+import torch
+
+from ringzero.lab.claims.values import equal
+from ringzero.lab.runs import Claim, Run
+
+
+def all_of(*claims: Claim) -> Claim:
+    """A claim: all of these; the reason is the first one's that does not hold."""
+    return lambda run: next((why for claim in claims if (why := claim(run)) is not None), None)
+
+
+def given(first: Claim) -> Callable[[Claim], Claim]:
+    """A decorator: the claim holds only where ``first`` does, whose reason comes first.
+
+    A function that sends little, or frees all it has, and computes the wrong thing has not met the claim.
+    """
+
+    def decorated(claim: Claim) -> Claim:
+        both = all_of(first, claim)
+        return functools.update_wrapper(both, claim)
+
+    return decorated
+
+
+def left_everything_else_alone(run: Run) -> str | None:
+    """The function wrote nothing outside its tensor."""
+    for rank, kept in enumerate(run.guards_kept):
+        if not kept:
+            return f"rank {rank} wrote past the end of its tensor"
+    return None
+
+
+def everyone_has_the_roots(run: Run) -> str | None:
+    """Every rank's tensor ends as the root's began."""
+    return equal("the tensor", run.after, [run.inputs[run.option("root")]] * run.world_size)
+
+
+def everyone_has_the_sum(run: Run) -> str | None:
+    """Every rank's tensor ends as the sum over ranks."""
+    return equal("the tensor", run.after, [run.total()] * run.world_size)
+
+
+def everyone_has_every_chunk(run: Run) -> str | None:
+    """Every rank's tensor ends with rank r's chunk r, for all r."""
+    return equal("the tensor", run.after, [_everyones_chunks(run)] * run.world_size)
+
+
+def the_root_has_the_sum(run: Run) -> str | None:
+    return _the_root_has(run, run.total())
+
+
+def the_root_has_every_chunk(run: Run) -> str | None:
+    return _the_root_has(run, _everyones_chunks(run))
+
+
+def the_others_are_unchanged(run: Run) -> str | None:
+    """The tensors of all ranks but the root end as they began."""
+    root = run.option("root")
+    return equal("the tensor", run.after, [*run.inputs[:root], run.after[root], *run.inputs[root + 1 :]])
+
+
+def nothing_changes(run: Run) -> str | None:
+    """Every rank's tensor ends as it began."""
+    return equal("the tensor", run.after, run.inputs)
+
+
+def returns_the_roots_chunk(run: Run) -> str | None:
+    """Rank r returns chunk r of the root's tensor."""
+    return equal("the chunk", run.returned, _parts(run, [run.inputs[run.option("root")]] * run.world_size))
+
+
+def only_its_chunk_changes(run: Run) -> str | None:
+    """Rank r's tensor ends as it began, with the root's chunk r in its place."""
+    expected = [x.clone() for x in run.inputs]
+    for rank, x in enumerate(expected):
+        run.part(x, rank).copy_(run.part(run.inputs[run.option("root")], rank))
+    return equal("the tensor", run.after, expected)
+
+
+def returns_its_chunk_of_the_sum(run: Run) -> str | None:
+    """Rank r returns chunk r of the sum over ranks."""
+    return equal("the chunk", run.returned, _parts(run, [run.total()] * run.world_size))
+
+
+def has_its_chunk_of_the_sum(run: Run) -> str | None:
+    """Chunk r of rank r's own tensor ends as that of the sum over ranks."""
+    return equal("the tensor's own chunk", _parts(run, run.after), _parts(run, [run.total()] * run.world_size))
+
+
+def returns_everyones_chunk(run: Run) -> str | None:
+    """Rank r returns everyone's chunk r in one tensor, rank 0's first."""
+    expected = [torch.cat([run.part(x, rank) for x in run.inputs]) for rank in range(run.world_size)]
+    return equal("what is returned", run.returned, expected)
+
+
+def nobody_leaves_early(run: Run) -> str | None:
+    """No rank leaves a barrier before the last has entered it (``harness.barrier.with_one_late``)."""
+    if run.world_size > 1 and not run.sends():
+        return "no rank sent anything"
+    entered, left = ([getattr(report, when) for report in run.reports] for when in ("entered", "left"))
+    last, first = entered.index(max(entered)), left.index(min(left))
+    if min(left) >= max(entered):
+        return None
+    return f"rank {first} left {max(entered) - min(left):.3f} s before rank {last} entered"
+
+
+def _the_root_has(run, right):
+    root = run.option("root")
+    return equal("the root's tensor", [run.after[root]], [right], first_rank=root)
+
+
+def _everyones_chunks(run):
+    return torch.cat(_parts(run, run.inputs))
+
+
+def _parts(run, tensors):
+    """Chunk r of ``tensors[r]``, for all r."""
+    return [run.part(x, rank) for rank, x in enumerate(tensors)]

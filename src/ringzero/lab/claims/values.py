@@ -1,0 +1,113 @@
+"""Comparisons of what came back with what is right: None, or a sentence that says where they differ.
+
+``got[i]`` is what rank ``first_rank + i`` brought. Inputs of the labs are whole numbers whose sums have one exact
+result, so ``equal`` compares exactly.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+
+def equal(what: str, got: list, expected: list, first_rank: int = 0) -> str | None:
+    """Why ``got[r]`` is not the tensor ``expected[r]`` on some rank r, or None. ``what`` names it in the sentence."""
+    for rank, (mine, right) in enumerate(zip(got, expected, strict=True), first_rank):
+        where = f"on rank {rank} {what}"
+        if (why := _misshapen(where, mine, right)) is not None:
+            return why
+        wrong = (mine.to(right.dtype) != right).nonzero().flatten().tolist()
+        if wrong:
+            i = wrong[0]
+            got_there, right_there = mine[i].item(), right[i].item()
+            return (
+                f"{where} is wrong in {_count(wrong, right.numel())}: [{i}] is {got_there:g}, expected {right_there:g}"
+            )
+    return None
+
+
+def _misshapen(where, got, expected):
+    if not isinstance(got, torch.Tensor):
+        return f"{where} is {got!r}, not a tensor"
+    if tuple(got.shape) != tuple(expected.shape):
+        return f"{where} has shape {tuple(got.shape)}, expected {tuple(expected.shape)}"
+    return None
+
+
+def _count(wrong, numel):
+    first, last = wrong[0], wrong[-1]
+    if len(wrong) == numel:
+        return "every element"
+    if len(wrong) == 1:
+        return f"element {first} of {numel}"
+    return f"{len(wrong)} of {numel} elements, from {first} to {last}"
+
+
+def close(what: str, got: list, expected: list, tolerance: float = 1e-4) -> str | None:
+    """Why ``got[r]`` is off from the tensor ``expected[r]`` by more than ``tolerance`` times its largest element."""
+    for rank, (mine, right) in enumerate(zip(got, expected, strict=True)):
+        where = f"on rank {rank} {what}"
+        if (why := _misshapen(where, mine, right)) is not None:
+            return why
+        largest = right.abs().max().item()
+        off = (mine.to(right.dtype) - right).abs().max().item()
+        if not off <= tolerance * largest:
+            return f"{where} is off by up to {off:.3g}; its largest element should be {largest:.3g}"
+    return None
+
+
+def close_by_name(
+    what: str, got: list[dict], expected: dict, tolerance: float = 1e-4, first_rank: int = 0
+) -> str | None:
+    """As ``close`` for dicts of tensors that should be ``expected`` on every rank.
+
+    The reason names the tensor, and says if it is a multiple of the right one.
+    """
+    for rank, mine in enumerate(got, first_rank):
+        for name, right in expected.items():
+            if (why := _misshapen(f"on rank {rank} {what} {name}", mine.get(name), right)) is not None:
+                return why
+            this, largest = mine[name].to(right.dtype), right.abs().max().item()
+            if not (this - right).abs().max().item() <= tolerance * largest:
+                return f"on rank {rank} {what} {name} {_how_far(this, right, tolerance)}"
+    return None
+
+
+def _how_far(got, right, tolerance):
+    largest = right.abs().max().item()
+    if not got.abs().max():
+        return f"is all zeros; its largest element should be {largest:.3g}"
+    factor = (got * right).sum().item() / (right.square().sum().item() or 1.0)
+    if abs(factor) > tolerance and (got - factor * right).abs().max().item() <= tolerance * abs(factor) * largest:
+        return f"is {factor:.4g} times what it should be"
+    off = (got - right).abs().max().item()
+    return f"is off by up to {off:.3g}; its largest element should be {largest:.3g}"
+
+
+def same(what: str, got: list) -> str | None:
+    """Why the tensors ``got[r]`` are not alike on all ranks, to the last bit, or None."""
+    for rank, mine in enumerate(got):
+        if (why := _misshapen(f"on rank {rank} {what}", mine, got[0])) is not None:
+            return why
+        if not torch.equal(mine, got[0]):
+            off = (mine - got[0]).abs().max().item()
+            return f"on rank {rank} {what} is not what it is on rank 0: they differ by up to {off:.3g}"
+    return None
+
+
+def number(what: str, got: object, expected: float, tolerance: float = 1e-9) -> str | None:
+    """Why the number ``got`` is not ``expected`` within the relative ``tolerance``, or None."""
+    if isinstance(got, torch.Tensor) and got.numel() == 1:
+        got = got.item()
+    if isinstance(got, bool) or not isinstance(got, (int, float)):
+        return f"{what} is {got!r}, not a number"
+    if not abs(got - expected) <= tolerance * abs(expected):
+        hint = f" ({got / expected:.3g} times it)" if expected else ""
+        return f"{what} is {got:.6g}, expected {expected:.6g}{hint}"
+    return None
+
+
+def numbers(names: tuple[str, ...], got: object, expected: Sequence[float], tolerance: float = 1e-9) -> str | None:
+    """Why ``got`` is not a pair (or more) of the numbers ``expected``, named one by one by ``names``; or None."""
+    if not isinstance(got, (tuple, list)) or len(got) != len(names):
+        return f"returned {got!r}, not ({', '.join(names)})"
+    return next((why for each in zip(names, got, expected, strict=True) if (why := number(*each, tolerance))), None)

@@ -1,0 +1,122 @@
+"""Run a student's function on ranks, on fresh inputs, and bring back what it returned and what it sent.
+
+Several cases travel in one launch. Each rank leaves a file for each case it finished, so a case that raises or hangs
+loses only itself: the cases after it run in a launch of their own.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import ringzero
+from ringzero.lab import budget, failure
+from ringzero.lab.handle import Handle
+from ringzero.lab.on_rank import GO_ON, play
+from ringzero.lab.runs import Run
+from ringzero.processes import plain
+from ringzero.ranks import RankError, RankTimeout
+from ringzero.record.operation import Operation
+
+HUNG_SHARE = 0.85  # of a call's time: a case that had less of it gets another call
+
+
+def execute(runs: list[Run], students: list[Handle], harness: Callable | None, device: str) -> None:
+    """Fill ``runs`` (all with the same number of ranks) with what came of their cases.
+
+    Each calls the first of ``students``; with a ``harness``, the harness with all students as its first arguments.
+    """
+    problem = next((student.problem for student in students if student.problem), None)
+    problem = problem or budget.why_not_again(*students)
+    if problem is not None:
+        return _fail(runs, problem)
+    todo = list(runs)
+    while todo:
+        todo = _launch(todo, students, harness, device)
+    return None
+
+
+def _launch(runs, students, harness, device):
+    """One launch of all ``runs``. Returns those that must be run again, in a launch of their own."""
+    name, seconds, ranks = students[0].name, budget.call_seconds(), runs[0].world_size
+    with tempfile.TemporaryDirectory(prefix="ringzero-lab-") as directory:
+        start, error, printed = time.time(), None, []
+        try:
+            done = ringzero.launch(
+                play, [student.code for student in students], harness, [run.case for run in runs], directory,
+                world_size=ranks, device=device, timeout=seconds, trace=True,
+            )  # fmt: skip
+            printed = done.output
+        except RankError as caught:
+            error, printed = caught, caught.output
+        except (RuntimeError, TypeError, ValueError) as caught:
+            return _fail(runs, failure.one_line(caught))
+        for index, run in enumerate(runs):
+            reports = [_report(directory, index, rank) for rank in range(ranks)]
+            run.printed = printed
+            if all(report is not None and "returned" in report for report in reports):
+                _fill(run, reports)
+                start = max(report["time"] for report in reports)
+                if not failure.is_clean(run):  # a message left over would be received in the next case
+                    return runs[index + 1 :]
+                continue
+            if all(reports) and _went_on(directory, index):
+                failed = [rank for rank in range(ranks) if "error" in reports[rank]]
+                first = min(failed, key=lambda rank, reports=reports: reports[rank]["time"])
+                run.problem = failure.raised(first, reports[first])
+                start = max(report["time"] for report in reports)
+                continue
+            if error is None and index and not any(reports):
+                return runs[index:]  # the ranks left before this case
+            if isinstance(error, RankTimeout):  # an error left now is an echo of how the call was ended
+                had = min(seconds, time.time() - start)
+                if index and had < HUNG_SHARE * seconds and not error.deadlocked:
+                    return runs[index:]
+                run.problem = f"no end after {had:.0f} s: " + failure.places(error, reports)
+                if run.case.strict:
+                    run.problem = failure.why_stuck(error)
+                what = f"{name} hung with {run.case}"
+                budget.hung(students[0], had, what)
+                return _fail(runs[index + 1 :], f"not run: {what}")
+            run.problem = _what_failed(error, reports)
+            if failure.same_everywhere(reports) == "NotImplementedError":
+                return _fail(runs[index:], failure.not_written(name))
+            return runs[index + 1 :]
+    return []
+
+
+def _went_on(directory, index):
+    """Whether the ranks played the next case in the same launch."""
+    decision = Path(directory) / f"{index}-next"
+    return decision.is_symlink() and os.readlink(decision) == GO_ON
+
+
+def _what_failed(error, reports):
+    """What the first rank that failed raised, or how it ended."""
+    first = error.rank if error is not None else 0
+    report = reports[first] if first < len(reports) else None
+    if report is not None and "error" in report:
+        return failure.raised(first, report)
+    return failure.ended(error, first) if error is not None else f"rank {first} left no result"
+
+
+def _fail(runs, problem):
+    for run in runs:
+        run.problem = problem
+    return []
+
+
+def _fill(run, reports):
+    run.problem = None
+    for attribute in ("returned", "after", "guards_kept"):
+        setattr(run, attribute, [report[attribute] for report in reports])
+    run.operations = [[Operation(*op) for op in report["operations"]] for report in reports]
+    run.device = reports[0]["device"]
+
+
+def _report(directory, index, rank):
+    try:
+        return plain.load(Path(directory) / f"{index}-{rank}")
+    except (FileNotFoundError, OSError, ValueError):
+        return None

@@ -1,0 +1,108 @@
+"""Why a run proves nothing, in sentences: what a rank raised, where the ranks wait, which messages were left over."""
+
+import re
+
+from ringzero.lab.runs import Run
+from ringzero.ranks import RankError
+from ringzero.record.operation import pairs
+
+
+def not_written(name: str) -> str:
+    """The reason where a function still raises NotImplementedError."""
+    return f"{name} is not written yet"
+
+
+def is_clean(run: Run) -> bool:
+    """Whether every message sent was received, and everything asynchronous was waited for."""
+    return run.problem is None and unmatched(run) is None and unwaited(run) is None
+
+
+def unmatched(run: Run) -> str | None:
+    """A sentence about messages sent and never received, or the reverse; None if there are none."""
+    for (src, dst, *_), (sends, receives) in sorted(pairs(run.operations).items(), key=lambda item: item[0]):
+        if len(sends) != len(receives):
+            return f"rank {src} sent {len(sends)} messages to rank {dst}, which received {len(receives)}"
+        for number, (send, receive) in enumerate(zip(sends, receives, strict=True), 1):
+            if send.bytes != receive.bytes:
+                sizes = f"is {send.bytes} bytes, received into {receive.bytes}"
+                return f"message {number} from rank {src} to rank {dst} {sizes}"
+    return None
+
+
+def unwaited(run: Run) -> str | None:
+    """A sentence about the first operation nobody waited for; None if there is none."""
+    if run.case.strict:
+        return None  # the rules of NCCL say it themselves
+    for rank, operations in enumerate(run.operations):
+        for op in operations:
+            if op.end is None:
+                direction = {"send": f" to rank {op.peer}", "recv": f" from rank {op.peer}"}.get(op.kind, "")
+                return (
+                    f"rank {rank} never called wait() on its {op.kind}{direction}: "
+                    "the data may not be there yet, or may be overwritten on its way"
+                )
+    return None
+
+
+def same_everywhere(reports: list) -> str | None:
+    """The name of the error that all ranks raised, if it is one."""
+    kinds = {report.get("error") for report in reports if report}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def raised(rank: int, report: dict) -> str:
+    """What ``rank`` raised and the student's own line, from its report."""
+    text = f"rank {rank} raised {report['error']}"
+    if report["message"]:
+        text += f": {one_line(report['message'])}"
+    if not report["frames"]:
+        return text
+    label, line, _, source = report["frames"][-1]
+    return f"{text} · {label}, line {line}" + (f": {source}" if source else "")
+
+
+def ended(error: RankError, rank: int) -> str:
+    """How a rank ended that left no report: killed by a signal, by ``os._exit``, or by gloo (a wrong size)."""
+    said = _without_harness(str(error)).split("\n\n")[0].splitlines()
+    place = next((line.strip() for line in said if line.startswith("  File ")), None)
+    sizes = re.search(r"(\d+) vs (\d+)\. Received data size", error.output[rank] if rank < len(error.output) else "")
+    if sizes:
+        text = f"rank {rank} got a message of {sizes[1]} bytes and expected one of {sizes[2]}"
+    else:
+        text = said[0] if said else f"rank {rank} left no result"
+    return one_line(text) + (f" · {place.removeprefix('File ')}" if place else "")
+
+
+def places(error: RankError, reports: list) -> str:
+    """Where each rank was when the time was up, from the RankTimeout."""
+    found = []
+    for rank, report in enumerate(reports):
+        if report is not None and "error" not in report:
+            found.append(f"rank {rank} had returned")
+            continue
+        block = re.search(rf"^rank {rank} was at((?:\n  File .*)*)", str(error), re.MULTILINE)
+        frames = _without_harness(block[1]).strip().splitlines() if block else []
+        place = re.match(r'File "?(.*?)"?, line (\d+) in (.*)', frames[0].strip()) if frames else None
+        found.append(
+            f"rank {rank} waits in {place[3]} ({place[1]}, line {place[2]})" if place else f"rank {rank} did not return"
+        )
+    return "; ".join(found)
+
+
+def why_stuck(error: RankError) -> str:
+    """The sentence that says why the ranks wait for one another, from the RankTimeout."""
+    return one_line(str(error).splitlines()[0].partition(": ")[2], longest=700)
+
+
+def is_harness(filename: str) -> bool:
+    """Whether frames of this file are the lab's own: they are no part of what the student did."""
+    return "/ringzero/lab/" in filename.replace("\\", "/")
+
+
+def _without_harness(text):
+    return "\n".join(line for line in text.splitlines() if not is_harness(line))
+
+
+def one_line(error: object, longest: int = 300) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -1,0 +1,62 @@
+"""What a check holds of a student's function: its name, and bytes that the ranks load.
+
+A check never calls a student's function in its own process, nor looks into it. Today the bytes come from this kernel.
+A grader can have them sent from another one, without a change to any check.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ringzero.lab.parameters import notebook_names
+
+
+class Handle(NamedTuple):
+    """A function or class of a student, by ``name``.
+
+    ``version``       counts its definitions: running its cell again makes another version, even of the same text
+    ``code``          the pickled function with all it refers to; only ranks load it
+    ``instructions``  its bytecode, by which it is found in the ``code`` of a function that calls it; empty for a class
+    ``problem``       why there is no code, as a sentence, else None
+    """
+
+    name: str
+    version: int = 0
+    code: bytes = b""
+    instructions: bytes = b""
+    problem: str | None = None
+
+    def is_called_by(self, other: "Handle") -> bool:
+        """Whether the other function refers to this one: its pickle then carries this one's name and bytecode."""
+        return bool(self.instructions) and self.instructions in other.code and self.name.encode() in other.code
+
+
+_seen: dict[str, tuple[object, int]] = {}  # name -> (what it named last, how many definitions of it there have been)
+
+
+def of(function: str | Callable) -> Handle:
+    """The handle of what the notebook calls by this name now (a function can be given itself)."""
+    import cloudpickle
+
+    if isinstance(function, str):
+        name, value = function, notebook_names().get(function)
+    else:
+        name, value = getattr(function, "__name__", "the function"), function
+    last, version = _seen.get(name, (None, 0))
+    if last is not value:
+        version += 1
+        _seen[name] = value, version
+    if value is None or not callable(value):
+        what = "not defined" if value is None else f"{value!r}, not a function"
+        return Handle(name, version, problem=f"{name} is {what}: run the cell that defines it, then this one")
+    try:
+        code = cloudpickle.dumps(value)
+    except Exception as error:
+        why = " ".join(str(error).split())[:300]
+        problem = f"{name} cannot be sent to the ranks ({why}): create what it needs inside it"
+        return Handle(name, version, problem=problem)
+    return Handle(name, version, code, getattr(getattr(value, "__code__", None), "co_code", b""))
+
+
+def newest(old: Handle) -> Handle:
+    """The handle of what the notebook calls by the same name now; ``old`` if it is nothing of the notebook's."""
+    return of(old.name) if old.name in notebook_names() else old

@@ -1,0 +1,9 @@
+"""What is called on the ranks instead of a student's function, which it is given as its first argument.
+
+A harness prepares what the function needs, calls it, and returns what there is to say about it as a dict of plain data.
+Each module has its claims in the module of the same name in ``ringzero.lab.claims``.
+"""
+
+from ringzero.lab.harness import barrier, buckets, flat, optimizers, recomputation, sharded, training
+
+__all__ = ["barrier", "buckets", "flat", "optimizers", "recomputation", "sharded", "training"]

@@ -1,0 +1,47 @@
+"""One bucket of gradients, filled and reduced; and how torch itself assigns parameters to buckets."""
+
+import time
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+
+SHAPES = {"bias": (5,), "weight": (5, 3), "scalar": (), "column": (4, 1)}
+
+
+def gradient(rank: int, name: str, turn: int) -> torch.Tensor:
+    """The gradient that ``rank`` has of a parameter in a turn, on the CPU."""
+    source = torch.Generator("cpu").manual_seed(1000 * rank + 10 * len(name) + turn)
+    return torch.randn(SHAPES[name], generator=source, device="cpu")
+
+
+def fill_and_reduce(bucket_class: Callable, names: tuple, times: int = 1, without: tuple = ()) -> dict:
+    """On a rank: one bucket used so many times; the parameter ``without[rank]`` gets no gradient the last time."""
+    rank, device = dist.get_rank(), torch.get_default_device()
+    parameters = {name: torch.nn.Parameter(torch.zeros(SHAPES[name])) for name in names}
+    bucket, none = bucket_class(list(parameters.values())), without[rank : rank + 1]
+    counts = [len(bucket.missing)]
+    for turn in range(times):
+        for name, p in reversed(parameters.items()):
+            p.grad = None if turn == times - 1 and name in none else gradient(rank, name, turn).to(device)
+            bucket.put(p)
+            counts.append(len(bucket.missing))
+        bucket.launch()
+        launched = time.time()
+        bucket.wait()
+    where = bucket.flat.untyped_storage().data_ptr()
+    gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
+    return {
+        "gradients": {name: kept.clone() for name, kept in gradients.items()},
+        "views": [name for name, kept in gradients.items() if kept.untyped_storage().data_ptr() == where],
+        "numel": bucket.flat.numel(),
+        "launched": launched,  # the time when the last launch() returned
+        "missing": [*counts, len(bucket.missing)],  # after each put, and after the last wait
+    }
+
+
+def assignment(sizes: list[int], cap: int) -> list[list[int]]:
+    """Torch's own assignment of parameters of these sizes in bytes to buckets of ``cap`` bytes, last one first."""
+    tensors = [torch.empty(size, dtype=torch.uint8, device="cpu") for size in reversed(sizes)]
+    found, _ = dist._compute_bucket_assignment_by_size(tensors, [cap], [False] * len(tensors))
+    return [[len(sizes) - 1 - i for i in bucket] for bucket in found]

@@ -1,0 +1,104 @@
+"""One vector of parameters that is cut into shards: laid out, reduced, clipped, freed and gathered again."""
+
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+
+from ringzero.lab.harness.sharded import must_have_memory, numbers, plainly
+from ringzero.lab.runs import part
+
+SHAPES = {"weight": (7, 5), "bias": (7,), "scalar": (), "column": (4, 1), "cube": (2, 3, 5)}
+SQUARE = {"weight": (6, 6), "bias": (6,)}  # of ``come_and_go``
+
+
+def values_of(names: tuple, seed: int) -> dict:
+    """``{name: tensor}`` of parameters of ``SHAPES``, on the CPU."""
+    return {name: numbers(SHAPES[name], seed + i) for i, name in enumerate(names)}
+
+
+def lay_out(flat_class: Callable, names: tuple, seed: int) -> dict:
+    """What there is to see of a flat, and then of one into whose vector 0, 1, 2, … was written."""
+    parameters = _parameters(values_of(names, seed))
+    flat = flat_class(iter(parameters.values()))
+    report = {
+        "first": {name: p.detach().clone() for name, p in parameters.items()},
+        "whole": flat.whole.clone(),
+        "owned": [flat.owned.start, flat.owned.stop],
+        "same": [id(p) for p in flat.parameters] == [id(p) for p in parameters.values()],
+        "bytes": _bytes_of((*parameters.values(), flat.whole, flat.shard)),
+    }
+    flat.whole.copy_(torch.arange(flat.whole.numel()))
+    return report | {"then": {name: p.detach().clone() for name, p in parameters.items()}, "shard": flat.shard.clone()}
+
+
+def gradient(size: int, seed: int, rank: int, i: int) -> torch.Tensor:
+    """The gradient that ``rank`` has of parameter i."""
+    return numbers((size,), 1000 * seed + 100 * rank + i)
+
+
+def reduce_once(mean_gradient: Callable, flat_class: Callable, sizes: tuple, seed: int, without: tuple = ()) -> dict:
+    """One flat of parameters of these sizes; ``without[rank]`` is a parameter that gets no gradient there."""
+    here, rank = torch.get_default_device(), dist.get_rank()
+    parameters = [torch.nn.Parameter(numbers((size,), i).to(here)) for i, size in enumerate(sizes)]
+    flat = flat_class(parameters)
+    for i, p in enumerate(parameters):
+        p.grad = None if i in without[rank : rank + 1] else gradient(sizes[i], seed, rank, i).to(here)
+    shard = mean_gradient(flat)
+    return {
+        "shard": shard.clone(),
+        "bytes": shard.untyped_storage().nbytes(),
+        "left": [i for i, p in enumerate(parameters) if p.grad is not None],
+        "changed": [i for i, p in enumerate(parameters) if not torch.equal(p.cpu(), numbers((sizes[i],), i))],
+    }
+
+
+def vectors_to_clip(sizes: tuple, seed: int) -> list[torch.Tensor]:
+    return [(i + 1) * numbers((size,), 100 * seed + i) for i, size in enumerate(sizes)]
+
+
+def clip_once(clip: Callable, sizes: tuple, seed: int, max_norm: float) -> dict:
+    """This rank's shards of some vectors, clipped, and the norm that was returned."""
+    here, n, rank = torch.get_default_device(), dist.get_world_size(), dist.get_rank()
+    shards = [part(vector, n, rank).clone().to(here) for vector in vectors_to_clip(sizes, seed)]
+    norm = clip(shards, max_norm)
+    return {"norm": torch.as_tensor(norm).reshape(-1), "shards": shards}
+
+
+def come_and_go(sharded_class: Callable, seed: int, times: int = 1) -> dict:
+    """Shards of ``weight`` and ``bias``; gathered, used, freed, gathered again and gone backward, doubled, gathered."""
+    here = torch.get_default_device()
+    parameters = _parameters({name: numbers(shape, seed + i) for i, (name, shape) in enumerate(SQUARE.items())})
+    flat, held = sharded_class(parameters.values()), []
+    must_have_memory(flat.shard)
+
+    def note():
+        held.append(_bytes_of((*parameters.values(), flat.whole, flat.shard)))
+
+    note()
+    for _ in range(times):
+        flat.gather()
+        note()
+        x = numbers((4, 6), seed).to(here).requires_grad_()
+        y = torch.nn.functional.linear(x, **parameters)
+        flat.free()
+        note()
+        flat.gather()
+        with plainly("backward"):
+            (x_gradient,) = torch.autograd.grad(y.sum(), x)
+        flat.shard *= 2
+        flat.gather()
+        values = {name: p.detach().clone() for name, p in parameters.items()}
+        flat.free()
+        note()
+    return {"values": values, "y": y.detach(), "x": x_gradient, "held": held}
+
+
+def _parameters(values):
+    return {name: torch.nn.Parameter(value.to(torch.get_default_device())) for name, value in values.items()}
+
+
+def _bytes_of(tensors):
+    """Bytes of the storages behind the tensors, each counted once."""
+    storages = [tensor.untyped_storage() for tensor in tensors]
+    return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())

@@ -1,0 +1,179 @@
+"""Sharded training for checks: some steps on every rank, with every byte they hold and send counted.
+
+What is trained is a ``training.Model`` of ten layers, eight of one size. ``train(make, **case)`` calls ``make(layers)``
+on every rank and trains with what that returns: an object with ``flats``, ``gradients`` (this rank's shard of each
+flat's mean gradient), ``reduce()`` after the backward pass, and ``step()``. ``alone`` says what it should come to, from
+torch's AdamW in one process.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ringzero.lab.harness import training
+from ringzero.record import recorder
+from ringzero.record.memory import MemoryTimeline, label
+from ringzero.record.operation import bytes_sent
+
+HIDDEN = (33,) * 9
+# A usual eps, 1e-8, would let rounding decide the sign of a step whose gradient is nearly 0.
+ADAMW: dict[str, Any] = {"lr": 1e-2, "betas": (0.9, 0.999), "eps": 1e-5, "weight_decay": 0.01}
+NUMBERS = ("exp_avg", "exp_avg_sq")  # AdamW's, for each parameter
+
+
+def network(seed: int, hidden: tuple = HIDDEN) -> training.Model:
+    return training.Model(seed, hidden)
+
+
+def numbers(shape: tuple, seed: int) -> torch.Tensor:
+    """Random numbers, the same in every process, on the CPU."""
+    return torch.randn(shape, generator=torch.Generator("cpu").manual_seed(seed), device="cpu")
+
+
+def train(
+    make: Callable, *, seed: int, steps: int = 2, passes: int = 1, hidden: tuple = HIDDEN, then: Callable | None = None
+) -> dict:
+    """On a rank: ``steps`` steps of ``passes`` backward passes each, and what there is to report of them.
+
+    Reported are the ``gradients`` of the first step (shards), the states after the ``first`` and the ``last`` (see
+    ``_state``), an ``output`` of the model then, the bytes ``sent``, and the ``memory`` of the last step (see
+    ``_phases``) with the whole ``history``. ``then(module, zero)`` is called afterwards; what it returns is "then".
+    """
+    warnings.filterwarnings("ignore", "Full backward hook is firing")  # at the first layer, in stage 3
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    module = network(seed, hidden)
+    report, before = {}, len(recorder.recorded())
+    with MemoryTimeline(module) as memory:
+        zero = make(list(module.layers))
+        _must_be_their_own(zero)
+        for flat in zero.flats:
+            must_have_memory(flat.shard)
+        memory.mark("made")
+        for step in range(steps):
+            memory.mark("start")
+            for i in range(passes):
+                with plainly("forward"):
+                    loss = training.loss_of(module, seed + 100 * step + i, rank, ranks)
+                module.seen.clear()
+                memory.mark("forward")
+                with plainly("backward"):
+                    loss.backward()
+                memory.mark("backward")
+            del loss
+            zero.reduce()
+            if step == 0:
+                report["gradients"] = _plain(zero.gradients)
+            _label(zero.gradients, "gradients")
+            memory.mark("reduced")
+            zero.step()
+            _label([number for state in zero.states for number in state.values()], "optimizer")
+            memory.mark("step")
+            if step == 0:
+                report["first"] = _state(module, zero)
+        history = memory.history()
+    report["sent"] = bytes_sent(recorder.recorded()[before:])
+    report["then"] = then(module, zero) if then else None
+    report["last"] = _state(module, zero)
+    with torch.no_grad():
+        report["output"] = module(training.batch(seed)[0])
+    return report | {"memory": _phases(history), "history": [history.bytes, history.seconds, history.marks]}
+
+
+def train_and_save(checkpoint: Callable, *stages: Callable, stage: int, **case: Any) -> dict:
+    """``train`` with one of the three stages, over the layers in reverse order; then a checkpoint, by name and key."""
+
+    def make(layers):
+        return stages[stage - 1](layers[::-1])
+
+    def save(module, zero):
+        saved = checkpoint(module, zero)
+        return {name: {key: value.clone() for key, value in tensors.items()} for name, tensors in saved.items()}
+
+    return train(make, then=save, **case)
+
+
+def alone(ranks: int, *, seed: int, steps: int = 2, passes: int = 1, hidden: tuple = HIDDEN, **_: Any) -> dict:
+    """What ``train`` comes to in one process that does the parts of all ranks, by the parameters' names.
+
+    ``gradients`` of the first step, parameters after the ``first`` and the ``last``, AdamW's ``NUMBERS``, ``output``.
+    """
+    module = network(seed, hidden)
+    optimizer = torch.optim.AdamW(module.parameters(), **ADAMW)
+    report: dict[str, Any] = {}
+    for step in range(steps):
+        for i in range(passes):
+            for rank in range(ranks):
+                (training.loss_of(module, seed + 100 * step + i, rank, ranks) / ranks).backward()
+        report.setdefault("gradients", {name: p.grad for name, p in module.named_parameters()})
+        optimizer.step()
+        optimizer.zero_grad()
+        report.setdefault("first", {name: p.detach().clone() for name, p in module.named_parameters()})
+    report["last"] = {name: p.detach() for name, p in module.named_parameters()}
+    for number in NUMBERS:
+        report[number] = {name: optimizer.state[p][number] for name, p in module.named_parameters()}
+    return report | {"output": module(training.batch(seed)[0]).detach()}
+
+
+def _label(values, kind):
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            label(value, kind)
+
+
+def _state(module, zero):
+    """Parameters by name, those that are there, and the shard of each flat."""
+    there = {name: p for name, p in module.named_parameters() if _is_there(p)}
+    return {
+        "parameters": dict(zip(there, _plain(there.values()), strict=True)),
+        "shards": _plain(flat.shard for flat in zero.flats),
+    }
+
+
+def _plain(tensors):
+    """As lists, which are no tensors held."""
+    return [None if tensor is None else tensor.tolist() for tensor in tensors]
+
+
+def _is_there(parameter):
+    return parameter.untyped_storage().nbytes() >= parameter.nbytes
+
+
+def must_have_memory(shard: torch.Tensor) -> None:
+    """Raise RuntimeError, in words for a student, if the memory of a shard was freed with the whole vector."""
+    if shard.untyped_storage().nbytes() < shard.nbytes:
+        raise RuntimeError("the shard has lost its memory: it is a view of the vector that was freed, not a copy")
+
+
+@contextmanager
+def plainly(what: str) -> Iterator[None]:
+    """Say in a student's words what torch says of storages without memory, met in the ``what`` pass."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "storage of size 0" not in str(error) and "not allocated yet" not in str(error):
+            raise
+        why = "uses parameters whose memory was freed, and not gathered again into the same storage"
+        raise RuntimeError(f"the {what} pass {why}") from error
+
+
+def _must_be_their_own(zero):
+    for part in (zero, *zero.flats):
+        if type(part).__module__.startswith(("ringzero", "torch")):
+            raise RuntimeError(f"{type(part).__module__}.{type(part).__name__} is not to be used: write it yourself")
+
+
+def _phases(history):
+    """For the last mark of each name: bytes "held" then, and the "peak" of the phase that it ended.
+
+    What autograd keeps for the backward pass, activations, is left out.
+    """
+    held = [total - kept for total, kept in zip(history.totals, history.bytes["activations"], strict=True)]
+    phases = {}
+    for (_, begin), (name, end) in pairwise([("", 0), *history.marks]):
+        phases[name] = {"held": held[end], "peak": max(held[begin : end + 1])}
+    return phases

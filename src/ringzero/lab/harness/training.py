@@ -1,0 +1,257 @@
+"""Data-parallel training for checks: a model that forgives less than a plain MLP, and some steps on every rank.
+
+The model notes when the backward pass comes to each of its layers. With the ranks' records of what they sent, the
+order of events then proves what overlapped with what, and the student's code has no part in the proof.
+
+``claims.training`` is about runs of ``train`` and of the functions below it; ``alone`` says what they should give.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from ringzero.record import recorder
+
+INPUTS, OUTPUTS, SAMPLES = 6, 3, 8  # samples a rank and batch
+RATE = 0.1
+MODEL = ("seed", "hidden", "frozen", "tied", "skipped", "skipped_on_odd")  # options of a case that make the model
+
+
+class Mark(torch.autograd.Function):
+    """The identity; when the backward pass reaches it, it notes the time in ``times[key]``."""
+
+    @staticmethod
+    def forward(ctx, x, times, key):
+        ctx.times, ctx.key = times, key
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ctx.times[ctx.key] = time.time()
+        return gradient, None, None
+
+
+class Model(nn.Module):
+    """Linear layers from 6 inputs over the widths ``hidden`` to 3 outputs, and three buffers of different kinds.
+
+    ``seed``     of parameters and buffers; they are made on the CPU, so the same on every device
+    ``frozen``   numbers of layers that are not trained
+    ``tied``     two layers that have one weight between them
+    ``skipped``  layers that are not used: on no rank, or on odd ranks only with ``skipped_on_odd``
+
+    ``begun[i]`` is when the last backward pass came to layer i, ``seen`` all samples of the forward passes.
+    """
+
+    def __init__(self, seed, hidden=(11, 5, 13), frozen=(), tied=(), skipped=(), skipped_on_odd=()):
+        super().__init__()
+        torch.manual_seed(seed)
+        widths = [INPUTS, *hidden, OUTPUTS]
+        with torch.device("cpu"):
+            self.layers = nn.ModuleList(nn.Linear(n, m) for n, m in zip(widths, widths[1:], strict=False))
+            self.register_buffer("scale", 1 + torch.rand(OUTPUTS))
+            self.register_buffer("shift", torch.rand(OUTPUTS), persistent=False)
+            self.register_buffer("count", torch.randint(1000, ()))
+        if tied:
+            one, other = tied
+            self.layers[other].weight = self.layers[one].weight
+        for i in frozen:
+            self.layers[i].requires_grad_(False)
+        self.skipped, self.skipped_on_odd = skipped, skipped_on_odd
+        self.begun, self.seen = {}, []
+        self.to(torch.get_default_device())
+
+    def forward(self, x, rank=0):
+        self.seen.append(x.detach())
+        for i, layer in enumerate(self.layers):
+            if i not in self.skipped and not (rank % 2 and i in self.skipped_on_odd):
+                x = torch.tanh(Mark.apply(layer(x), self.begun, i))
+        return x * self.scale + self.shift
+
+    def trained(self):
+        return {name: p for name, p in self.named_parameters() if p.requires_grad}
+
+    def frozen(self):
+        return {name: p for name, p in self.named_parameters() if not p.requires_grad}
+
+
+def batch(number: int, samples: int = 24) -> tuple[torch.Tensor, torch.Tensor]:
+    """A whole batch, the same on every rank: ``(x, y)`` of shapes (samples, 6) and (samples, 3)."""
+    source = torch.Generator("cpu").manual_seed(number)
+    device = torch.get_default_device()
+    with torch.device("cpu"):
+        x, y = torch.randn(samples, INPUTS, generator=source), torch.randn(samples, OUTPUTS, generator=source)
+    return x.to(device), y.to(device)
+
+
+def loss_of(forward: Callable, number: int, rank: int, ranks: int) -> torch.Tensor:
+    """The mean squared error over a rank's part of batch ``number``; all ranks' parts have one size."""
+    x, y = batch(number, SAMPLES * ranks)
+    return (forward(x[rank::ranks], rank) - y[rank::ranks]).square().mean()
+
+
+def train(
+    wrap: Callable,
+    *,
+    seed: int,
+    cap: int | None = None,
+    steps: int = 2,
+    passes: int = 1,
+    last_skips: tuple = (),
+    to_none: bool = True,
+    alike: bool = False,
+    **model: Any,
+) -> dict:
+    """On a rank: ``steps`` steps of SGD with ``wrap(Model(seed, **model), cap)``, and what there is to report of them.
+
+    ``passes``      backward passes a step; all but the last inside ``no_sync()`` of what ``wrap`` returned
+    ``last_skips``  layers that the last pass of a step does not use
+    ``to_none``     as of ``zero_grad``
+    ``alike``       the ranks' models begin alike; if not, each has a seed of its own
+
+    Reported are the model's state at the ``start`` and at the ``end``, the ``gradients`` of the first step (after a
+    wrong step all that follows is wrong), and of the last step the times when it ``began``, when it left ``no_sync``
+    (``quiet_until``), when its backward pass was ``over``, and when that came to each layer (``begun``).
+    """
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    nn.parallel.DistributedDataParallel.__init__ = _refuse  # type: ignore[method-assign]  # on this rank, which lives as long as the call
+    module = Model(seed if alike else seed + rank, **model)
+    wrapped, skipped = wrap(module, cap), module.skipped
+    _must_be_their_own(wrapped)
+    report = {"start": _state(module)}
+    for step in range(steps):
+        report["began"], module.skipped = time.time(), skipped
+        if passes > 1:
+            with wrapped.no_sync():
+                for i in range(1, passes):
+                    loss_of(wrapped, seed + 100 * step + i, rank, ranks).backward()
+                report["quiet_until"] = time.time()
+                _nothing_is_left_open(report["began"])
+        module.begun.clear()
+        module.skipped = skipped + last_skips
+        loss_of(wrapped, seed + 100 * step, rank, ranks).backward()
+        report["over"] = time.time()
+        if hasattr(wrapped, "finish"):
+            wrapped.finish()
+        if step == 0:
+            report["gradients"] = {n: None if p.grad is None else p.grad.clone() for n, p in module.trained().items()}
+        _step(module)
+        module.zero_grad(set_to_none=to_none)
+    return report | {"end": _state(module), "begun": dict(module.begun)}
+
+
+def train_in_place(change: Callable, **case: Any) -> dict:
+    """``train`` for a function that changes the model itself, on ranks whose models begin alike."""
+
+    def wrap(model, cap):
+        change(model)
+        return model
+
+    return train(wrap, alike=True, **case)
+
+
+def train_accumulating(wrap: Callable, before: str | None = None, **case: Any) -> dict:
+    """``train`` after something happened to ``no_sync``: "an exception inside", or "one inside another" each time."""
+
+    def prepared(model, cap):
+        wrapped = wrap(model, cap)
+        if before == "an exception inside":
+            with suppress(KeyError), wrapped.no_sync():
+                raise KeyError
+        elif before == "one inside another":
+            wrapped.no_sync = nested(wrapped.no_sync)
+        return wrapped
+
+    def nested(no_sync):
+        @contextmanager
+        def twice():
+            with no_sync():
+                with no_sync():
+                    pass
+                yield
+
+        return twice
+
+    return train(prepared, **case)
+
+
+def gradients_of_part(loss_of_part: Callable, samples: int, seed: int) -> dict:
+    """The gradients and the loss of this rank's part of a batch, and the samples that its model was given."""
+    model = Model(seed)
+    loss = loss_of_part(model, *batch(seed, samples))
+    loss.backward()
+    gradients = {name: p.grad for name, p in model.named_parameters()}
+    return {"gradients": gradients, "loss": loss.reshape(1), "seen": torch.cat(model.seen)}
+
+
+def state_after_start(start_alike: Callable, seed: int, **kind: Any) -> dict:
+    """Trained and frozen parameters and buffers by name; whether parameters are the objects they were, ``kept``."""
+    model = Model(seed + dist.get_rank(), **kind)
+    before = [(name, id(p), p.requires_grad) for name, p in model.named_parameters()]
+    start_alike(model)
+    kept = before == [(name, id(p), p.requires_grad) for name, p in model.named_parameters()]
+    return {"trained": model.trained(), "frozen": model.frozen(), "buffers": dict(model.named_buffers()), "kept": kept}
+
+
+def alone(
+    ranks: int,
+    *,
+    seed: int,
+    steps: int = 2,
+    passes: int = 1,
+    last_skips: tuple = (),
+    only: int | None = None,
+    **case: Any,
+) -> dict:
+    """What ``train`` comes to if one process does the parts of all ranks, or of rank ``only``: its report."""
+    module = model_of(seed=seed, **case)
+    skipped, report = module.skipped, {"start": _state(module)}
+    for step in range(steps):
+        module.zero_grad()
+        for i in reversed(range(passes)):
+            module.skipped = skipped + last_skips * (i == 0)
+            for rank in range(ranks) if only is None else [only]:
+                (loss_of(module, seed + 100 * step + i, rank, ranks) / (ranks if only is None else 1)).backward()
+        for p in module.trained().values():
+            p.grad = torch.zeros_like(p) if p.grad is None else p.grad  # nobody used it
+        report.setdefault("gradients", {name: p.grad.clone() for name, p in module.trained().items()})
+        _step(module)
+    return report | {"end": _state(module)}
+
+
+def _state(module):
+    return {name: t.detach().clone() for name, t in (*module.named_parameters(), *module.named_buffers())}
+
+
+def _refuse(self, *_, **__):
+    raise RuntimeError(f"{type(self).__module__}.{type(self).__name__} is not to be used: write it yourself")
+
+
+def _must_be_their_own(wrapped):
+    for part in wrapped.modules():
+        if type(part).__module__.startswith(("ringzero.data_parallel", "torch.nn.parallel", "torch.distributed")):
+            _refuse(part)
+
+
+def _nothing_is_left_open(since):
+    """Raise if an operation was started and not waited for; no claim is judged on a run that has one."""
+    for op in recorder.recorded():
+        if op.end is None and op.start >= since:
+            raise RuntimeError(f"{op.kind} of {op.bytes} bytes started inside no_sync")
+
+
+@torch.no_grad()
+def _step(module):
+    """One of SGD; torch.optim takes a second to import."""
+    for p in module.trained().values():
+        if p.grad is not None:
+            p -= RATE * p.grad
+
+
+def model_of(**case: Any) -> Model:
+    """The model of a case, whose other options are left out."""
+    return Model(**{name: value for name, value in case.items() if name in MODEL})

@@ -1,0 +1,149 @@
+"""On the ranks: play one case after another, and leave a file for each of what came of it."""
+
+import contextlib
+import functools
+import os
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from ringzero.collectives.run import forget_scratch
+from ringzero.lab import failure
+from ringzero.lab.runs import Case, Run
+from ringzero.processes import plain
+from ringzero.record import recorder, sources
+from ringzero.record.operation import COMMUNICATION, Operation
+from ringzero.strict import watching
+
+PATIENCE_SECONDS = 1.0  # how long a rank that has played a case waits for the others before it leaves the call
+PATIENCE_AFTER_AN_ERROR_SECONDS = 0.3
+GUARD = 8  # elements on either side of a tensor that the function must not touch
+ELSEWHERE = ("site-packages", "/lib/python")  # in the names of files that a student has not written
+GO_ON, STOP = "go on", "stop"  # what comes after a case
+
+
+def play(students: list[bytes], harness: Callable | None, cases: list[Case], directory: str) -> None:
+    """Play every case on this rank and leave a report of each as the file ``<case>-<rank>``.
+
+    ``students`` are pickled functions of a student. A case calls the first, or ``harness`` with all of them first.
+    """
+    import cloudpickle
+
+    loaded = [cloudpickle.loads(code) for code in students]
+    player = Player(loaded[0] if harness is None else functools.partial(harness, *loaded), cases[0].watched)
+    path = Path(directory)
+    for index, case in enumerate(cases):
+        try:
+            report = player.play(case)
+            if (
+                report["device"] == "cpu"
+                and not case.strict
+                and any(Operation(*op).end is None for op in report["operations"])
+            ):
+                _decide(path, index, STOP)  # what was not waited for could disturb the next case
+            _leave(report, path, index)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            (path / f"{index}-failed").touch()
+            _leave(player.error_report(error), path, index)
+            if not _all_go_on(path, index, case, PATIENCE_AFTER_AN_ERROR_SECONDS):
+                raise
+        else:
+            if not _all_go_on(path, index, case, PATIENCE_SECONDS):
+                return
+
+
+def _all_go_on(directory, index, case, patience):
+    """Whether all ranks play the next case together, or all leave: where one takes long, those that wait must return.
+
+    Only then can ``launch`` tell that the others wait for ranks that will not come. If they were just slow, the cases
+    left are played in another launch. No message is sent for this: the traffic is the student's.
+    """
+    deadline = time.monotonic() + patience
+    while not all((directory / f"{index}-{rank}").exists() for rank in range(case.ranks)):
+        if time.monotonic() > deadline:
+            return _decide(directory, index, STOP) == GO_ON
+        time.sleep(0.0005)
+    failed = (directory / f"{index}-failed").exists()
+    return _decide(directory, index, STOP if failed and _is_spoilt(directory, index, case) else GO_ON) == GO_ON
+
+
+def _is_spoilt(directory, index, case):
+    """Whether a case in which some rank raised leaves messages behind that the next case would receive.
+
+    A function that is not written yet raises in every case, so there the cases left are not worth playing.
+    """
+    reports = [plain.load(directory / f"{index}-{rank}") for rank in range(case.ranks)]
+    operations = [[Operation(*op) for op in report["operations"]] for report in reports]
+    unwritten = any(report.get("error") == NotImplementedError.__name__ for report in reports)
+    return unwritten or not failure.is_clean(Run(case, problem=None, operations=operations))
+
+
+def _decide(directory, index, what):
+    """What comes after case ``index``: ``what``, unless another rank was first to decide."""
+    with contextlib.suppress(FileExistsError):
+        os.symlink(what, directory / f"{index}-next")  # comes into being with its content, for one rank only
+    return os.readlink(directory / f"{index}-next")
+
+
+def _leave(report, directory, index):
+    path = directory / f"{index}-{torch.distributed.get_rank()}"
+    unfinished = path.with_name(path.name + ".unfinished")
+    plain.dump(report, unfinished)
+    unfinished.rename(path)
+
+
+class Player:
+    """Calls ``function`` on this rank for one case after another, and says what came of each as plain data."""
+
+    def __init__(self, function, watched):
+        self._function, self._rank = function, torch.distributed.get_rank()
+        self._watched = watched  # whether the first element of each message is to be kept
+        self._kept = []  # tensors of the cases played: a message nobody waited for may still land in one
+        self._before = 0  # how many operations this rank had recorded when the case began
+
+    def play(self, case: Case) -> dict:
+        args, tensor, buffer = list(case.args), None, None
+        if case.numel is not None:
+            buffer = torch.zeros(case.numel + 2 * GUARD, dtype=case.dtype)
+            tensor = buffer[GUARD : GUARD + case.numel]
+            tensor.copy_(case.input(self._rank))
+            args.insert(0, tensor)
+            self._kept.append(buffer)
+        self._before = len(recorder.recorded())
+        forget_scratch()  # of the case before: a check may count every byte that is held
+        with recorder.noting_heads() if self._watched else contextlib.nullcontext():
+            value = self._function(*args, **case.options)
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+        if case.strict:
+            watching.finish()
+        return {
+            "returned": value,
+            "after": tensor,
+            "guards_kept": buffer is None or not bool(buffer[:GUARD].any() or buffer[-GUARD:].any()),
+            "operations": self._operations(),
+            "time": time.time(),
+            "device": (torch.get_default_device() if tensor is None else tensor.device).type,
+        }
+
+    def error_report(self, error: BaseException) -> dict:
+        frames = [
+            [sources.label(frame.filename), frame.lineno, frame.name, frame.line or ""]
+            for frame in traceback.extract_tb(error.__traceback__)
+            if not sources.is_plumbing(frame.filename) and not failure.is_harness(frame.filename)
+        ]
+        own = [frame for frame in frames if not any(where in str(frame[0]) for where in ELSEWHERE)]
+        return {
+            "error": type(error).__name__,
+            "message": str(error),
+            "frames": own or frames,
+            "operations": self._operations(),
+            "time": time.time(),
+        }
+
+    def _operations(self):
+        """What this rank communicated in the case."""
+        return [tuple(op) for op in recorder.recorded()[self._before :] if op.stream == COMMUNICATION]

@@ -1,0 +1,133 @@
+"""The price of a schedule on a topology: alpha, beta and gamma, with links that messages share.
+
+    price(ring_all_reduce(16), 64e6, torus((4, 4), alpha=1e-6, bandwidth=50e9)).seconds
+
+Rounds follow each other. A round takes the alphas along its slowest route, plus the time that its busiest link needs
+for all the bytes that cross it, plus the time that the busiest rank needs to reduce what it receives. Switches cut
+through: they pass a message on while it arrives, so its alphas add up and its bytes cross all its links at once.
+
+Each of the three is a straight line over the size of the buffer, and so is the price. All chunks count as equal in
+size. In this model no rank begins a round before all ranks have ended the round before; ``critical_path`` is the time
+where each rank waits only for what it needs.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ringzero.collectives.schedule import Schedule
+from ringzero.network.topology import NO_LINK, Topology
+
+
+@dataclass(frozen=True)
+class Step:
+    """``times`` equal rounds in a row. One takes ``latency + (transfer + reduction) * size`` seconds."""
+
+    times: int
+    latency: float  # s: the alphas along the slowest route
+    transfer: float  # s a byte of the buffer, on the busiest link
+    reduction: float  # s a byte of the buffer, on the rank that reduces most
+    busiest: int  # that link, or NO_LINK
+    share: float  # of the buffer that crosses it
+
+    def seconds(self, size: float) -> float:
+        """Seconds of all ``times`` rounds for a buffer of ``size`` bytes."""
+        return self.times * (self.latency + (self.transfer + self.reduction) * size)
+
+
+@dataclass(frozen=True)
+class Price:
+    """What ``algorithm`` costs for a buffer of ``size`` bytes, step by step and in all."""
+
+    algorithm: str
+    size: float
+    topology: Topology
+    steps: tuple[Step, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all steps together, for ``size`` bytes."""
+        return sum((step.seconds(self.size) for step in self.steps), 0.0)
+
+    @property
+    def coefficients(self) -> tuple[float, float, float]:
+        """Seconds of latency, and for each byte of the buffer seconds of transfer and of reduction.
+
+        On a topology whose alpha, bandwidth and gamma are 1, what ``costs.coefficients`` gives.
+        """
+        return tuple(
+            sum(s.times * getattr(s, part) for s in self.steps) for part in ("latency", "transfer", "reduction")
+        )
+
+    def at(self, size: float) -> "Price":
+        """The same for a buffer of ``size`` bytes. Nothing is counted again."""
+        return replace(self, size=size)
+
+    def table(self) -> list[dict[str, object]]:
+        """A row for each step: ``rounds``, their ``seconds``, the ``busiest`` link and its ``bytes`` a round."""
+        return [
+            {
+                "rounds": step.times,
+                "seconds": step.seconds(self.size),
+                "busiest": "none" if step.busiest == NO_LINK else self.topology.label(step.busiest),
+                "bytes": step.share * self.size,
+            }
+            for step in self.steps
+        ]
+
+
+def price(schedule: Schedule, size: float, topology: Topology) -> Price:
+    """The ``Price`` of ``schedule`` for a buffer of ``size`` bytes on ``topology``.
+
+    Raises ValueError when the two have different numbers of ranks.
+    """
+    steps = []
+    for traffic, crossed, latency, transfer, reduction in _rounds(schedule, topology):
+        worst = np.unravel_index(transfer.argmax(), transfer.shape)
+        busiest = int(crossed[worst])
+        share = transfer[worst] * topology.bandwidth[busiest] if busiest != NO_LINK else 0.0
+        slowest, most = float(latency.max()), float(reduction.max() * topology.gamma)
+        steps.append(Step(traffic.times, slowest, float(transfer[worst]), most, busiest, float(share)))
+    return Price(schedule.name, size, topology, tuple(steps))
+
+
+def critical_path(schedule: Schedule, size: float, topology: Topology) -> float:
+    """Seconds until the last rank is done when each does its rounds in order, without waiting for the other ranks.
+
+    A rank sends its next message when the bytes of its last message have left and what it must send has arrived. The
+    bytes of a message arrive after those of the message before. Never more than ``price(...).seconds``, and optimistic:
+    messages of different rounds count as if they never shared a link between the ranks. Errors as for ``price``.
+    """
+    clock = np.zeros(topology.world_size)
+    for traffic, _, latency, transfer, reduction in _rounds(schedule, topology):
+        leave, reduce = transfer.max(axis=0) * size, reduction * topology.gamma * size
+        for _ in range(traffic.times):
+            start, ready, clock = clock[traffic.src], clock[traffic.dst], clock.copy()
+            np.maximum.at(clock, traffic.src, start + leave)
+            np.maximum.at(clock, traffic.dst, np.maximum(start + latency, ready) + leave + reduce)
+    return float(clock.max())
+
+
+def _rounds(schedule, topology):
+    """Yield, for each ``Traffic`` of the schedule, its messages with the links they cross and what they cost.
+
+    ``(traffic, links crossed, alphas in all, seconds a byte of the buffer on each link crossed, share of the buffer
+    that its receiver reduces)``; shapes ``(hops, messages)`` and ``(messages,)``.
+    """
+    if schedule.world_size != topology.world_size:
+        raise ValueError(
+            f"{schedule.name} is for {schedule.world_size} ranks and {topology.name} {topology.shape} has "
+            f"{topology.world_size}; make both for the same number"
+        )
+    # One more entry than there are links, for NO_LINK (-1), which costs nothing.
+    alpha, beta = np.append(topology.alpha, 0.0), np.append(1 / topology.bandwidth, 0.0)
+    load, reduced = np.zeros(len(alpha)), np.zeros(topology.world_size)
+    for traffic in schedule.traffic():
+        if len(traffic.src) == 0:
+            continue  # a round in which nobody sends takes no time
+        crossed = topology.links_crossed(traffic.src, traffic.dst)
+        # Flat, because np.add.at reads past the end of values that it has to broadcast (NumPy 2.4).
+        np.add.at(load, crossed.ravel(), np.broadcast_to(traffic.share, crossed.shape).ravel())
+        np.add.at(reduced, traffic.dst, traffic.reduced)
+        yield traffic, crossed, alpha[crossed].sum(axis=0), load[crossed] * beta[crossed], reduced[traffic.dst]
+        load[crossed], reduced[traffic.dst] = 0.0, 0.0

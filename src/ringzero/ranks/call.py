@@ -1,0 +1,287 @@
+"""``launch``: call a function on N ranks, from a notebook or a script, as if it were one call.
+
+>>> ranks = launch(work, 10, world_size=4)     # doctest: +SKIP
+>>> ranks.returns, ranks.output[0], ranks.seconds   # doctest: +SKIP
+"""
+
+import contextlib
+import html
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from ringzero import processes
+from ringzero.explain import deadlock, queues, report
+from ringzero.processes import plain
+from ringzero.ranks import devices, pool, under_torchrun
+from ringzero.record import export, recorder, sources
+from ringzero.record.operation import Operation
+
+GRACE_SECONDS = 0.3  # after one rank failed: how long the others have to report their own errors
+STACK_SECONDS = 5.0  # a rank on a busy machine writes its stack within this; one that is stopped never does
+KILL_SECONDS = 30.0
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """What N ranks gave back.
+
+    ``returns[r]`` is what rank r returned, ``output[r]`` what it printed (stdout and stderr, in order),
+    ``trace`` the operations of all ranks, recorded when ``trace=True`` (see ``ringzero.record.Operation``),
+    ``seconds`` the wall-clock time of the whole call. Shown in a notebook, it shows the output by rank.
+    """
+
+    returns: list[Any]
+    output: list[str]
+    seconds: float
+    trace: list[Operation] = field(default_factory=list, repr=False)
+
+    @property
+    def world_size(self) -> int:
+        return len(self.returns)
+
+    def save_chrome_trace(self, path: str | PathLike[str]) -> None:
+        """Write the trace as JSON that Perfetto (ui.perfetto.dev) and chrome://tracing open: a track for each rank, and
+        one for what it computes if the function says so (``ringzero.record.computing``).
+        """
+        export.save_chrome_trace(self.trace, path)
+
+    def __repr__(self) -> str:
+        lines = []
+        for rank, (text, value) in enumerate(zip(self.output, self.returns, strict=True)):
+            lines += [f"rank {rank} │ {line}" for line in text.splitlines()]
+            if value is not None:
+                lines.append(f"rank {rank} → {value!r}")
+        return "\n".join(lines) or f"{self.world_size} ranks returned nothing and printed nothing"
+
+    def _repr_html_(self) -> str:
+        return f'<pre class="ringzero-ranks">{html.escape(repr(self))}</pre>'
+
+
+class RankError(RuntimeError):
+    """A rank failed. ``rank`` is the first that did, ``output`` what each rank had printed."""
+
+    def __init__(self, message: str, rank: int, output: list[str]):
+        super().__init__(message)
+        self.rank, self.output = rank, output
+
+    def _render_traceback_(self) -> list[str]:  # IPython shows this instead of the launcher's own lines
+        return [f"{type(self).__name__}: {self}"]
+
+
+class RankTimeout(RankError):  # noqa: N818  (it is a RankError)
+    """The ranks were not done within the call's time, or waited for one another for ever: then ``deadlocked``."""
+
+    def __init__(self, message: str, rank: int, output: list[str], deadlocked: bool):
+        super().__init__(message, rank, output)
+        self.deadlocked = deadlocked
+
+
+def launch(
+    fn: Callable[..., Any],
+    *args: Any,
+    world_size: int = 2,
+    device: str = "auto",
+    timeout: float = 20.0,
+    trace: bool = False,
+    warm: bool = True,
+) -> Ranks:
+    """Call ``fn(*args)`` on ``world_size`` ranks and return a ``Ranks``.
+
+    The ranks have a default process group (gloo on the CPU, NCCL with a GPU a rank). ``fn`` may be
+    defined in a notebook cell: it travels by value with the globals it uses. It returns plain data
+    (numbers, strings, lists, dicts, tensors); tensors come back on the CPU. The first call starts
+    the ranks with ``torchrun``; later calls fork from those, so nothing is left from one call to the next.
+
+    ``device`` is "cpu", "cuda" (NCCL, a GPU for each rank), "auto" (cuda when there are enough GPUs, else cpu),
+    "cuda:0" (all ranks share that GPU and talk through gloo), or "strict": on the CPU, where communication has NCCL's
+    rules and what breaks them is an error (``ringzero.strict``); "strict:7" tries other delays than "strict:8". A
+    rank's GPU is its default torch device.
+    ``timeout`` is in seconds, for the whole call once the ranks are up. A deadlock, ranks that wait for one another so
+    that none can ever return, is ended about a second after it began.
+    ``trace=True`` records each send, receive and collective into ``Ranks.trace``, and what the function says that it
+    computes (``ringzero.record.computing``). ``warm=False`` starts fresh ranks for this call alone, which takes seconds
+    (some of them count towards ``timeout``): for code that must not be forked.
+    In a script that ``torchrun`` started, on one node or many, the function runs on torchrun's ranks, however many they
+    are; every rank gets the results of all, and the trace by rank 0's clock. Temporary files go with the call.
+
+    Raises ValueError or TypeError for arguments that cannot work, RankError with the first failing
+    rank's traceback, RankTimeout with where each rank was. Whatever happens, no process of the call is left.
+    """
+    job = prepare(fn, args, world_size, timeout)
+    if under_torchrun.is_rank_of_torchrun():
+        returns, seconds, recorded = under_torchrun.run(fn, args, device, timeout, trace)
+        return Ranks(returns, [""] * len(returns), seconds, recorded)
+    device = devices.resolve(device, world_size)
+    if trace and not devices.can_record(device):
+        raise ValueError(f'trace=True does not record ranks that share one GPU; use device="cpu", not {device!r}')
+    with _lock:
+        if not warm:
+            cold = pool.Pool(world_size, warm=False)
+            with contextlib.closing(cold):
+                return call(cold, job, world_size, device, timeout, trace)
+        ranks = pool.acquire(world_size)
+        try:
+            return call(ranks, job, world_size, device, timeout, trace)
+        finally:
+            if ranks.broken:
+                pool.stop()
+
+
+def call(ranks: pool.Pool, job: bytes, world_size: int, device: str, timeout: float, trace: bool) -> Ranks:
+    """Run the pickled ``job`` on the first ``world_size`` ranks of a pool; see ``launch``."""
+    try:
+        with ranks.call_directory() as directory:
+            (directory / "job.pkl").write_bytes(job)
+            if devices.is_strict(device):
+                (directory / report.QUEUES).touch()
+            message = {
+                "call": str(directory),
+                "world_size": world_size,
+                "ranks_per_node": ranks.ranks_per_node,
+                "device": device,
+                "timeout": timeout,
+                "trace": bool(trace),
+                "cwd": os.getcwd(),
+                "sys_path": sys.path,
+                "sources": sources.collect(),
+            }
+            return _run(ranks, directory, message, world_size, timeout)
+    except RankError:
+        raise
+    except BaseException:  # an interrupt can leave a message half read
+        ranks.broken = True
+        raise
+
+
+def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, timeout: float) -> Ranks:
+    start = time.monotonic()
+    running = set(range(world_size))
+    exits: dict[int, int | None] = {}
+    warm.send(running, message)
+    try:
+        deadline, failed, deadlocked = start + timeout, False, False
+        watched = deadlock.Watch(call, world_size)
+        while running and not deadlocked:
+            left = deadline - time.monotonic()
+            if left <= 0 and (failed or left < -processes.END_SECONDS or not _all_returned(call, running)):
+                break
+            deadlocked = not failed and watched.deadlocked(running)
+            for rank, status in warm.exits(min(max(left, 0.01), deadlock.LOOK_SECONDS)).items():
+                if rank not in running:  # of a pool larger than the call
+                    continue
+                running.remove(rank)
+                exits[rank] = status
+                if not failed and (status != 0 or not (call / f"{rank}.result").exists()):
+                    failed, deadline = True, min(deadline, time.monotonic() + GRACE_SECONDS)
+        seconds = time.monotonic() - start
+        out_of_time = bool(running) and not failed
+        if running:
+            _ask_for_stacks(warm, call, running)
+    finally:
+        _kill(warm, running)
+    output = [report.read(call / f"{rank}.out") for rank in range(world_size)]
+    for rank in exits:
+        if not (call / f"{rank}.result").exists():
+            with contextlib.suppress(FileNotFoundError):  # a rank may have removed the directory
+                (call / f"{rank}.gone").touch()
+    if failed:
+        rank, text = report.failure(call, exits, world_size)
+        raise RankError(text, rank, output)
+    if out_of_time:
+        rank, text = report.timeout(call, running, world_size, seconds if deadlocked else timeout, deadlocked)
+        raise RankTimeout(text, rank, output, deadlocked)
+    returns, trace, strict = [], [], devices.is_strict(message["device"])
+    for rank in range(world_size):
+        try:
+            returns.append(plain.load(call / f"{rank}.result"))
+        except ValueError as error:
+            raise RankError(f"rank {rank} left a result that cannot be read: {error}", rank, output) from None
+        if message["trace"] or strict:
+            trace += recorder.read(call / f"{rank}.trace", rank)
+    if strict and (
+        why := queues.another_order([[op for op in trace if op.rank == rank] for rank in range(world_size)])
+    ):
+        raise RankError(why, 0, output)
+    return Ranks(returns, output, seconds, trace if message["trace"] else [])
+
+
+def _all_returned(call: Path, running: Collection[int]) -> bool:
+    """Whether these ranks all have written their results: their workers only end what their code has left."""
+    return all((call / f"{rank}.result").exists() for rank in running)
+
+
+def _ask_for_stacks(warm: pool.Pool, call: Path, running: Collection[int]) -> None:
+    """Have the ranks still running write their stacks, and wait until all have, for at most ``STACK_SECONDS``."""
+    warm.send(running, {"stack": True})
+    deadline = time.monotonic() + STACK_SECONDS
+    while time.monotonic() < deadline:
+        if all(report.read(call / f"{rank}.stack").count("\n") > 1 for rank in running):
+            break
+        time.sleep(0.01)
+
+
+def _kill(warm: pool.Pool, running: Collection[int]) -> None:
+    """End the calls still running. A pool with a rank that does not die within ``KILL_SECONDS`` is not used again."""
+    if not running:
+        return
+    warm.send(running, {"kill": True})
+    deadline = time.monotonic() + KILL_SECONDS
+    left = set(running)
+    while left and time.monotonic() < deadline:
+        left -= warm.exits(0.1).keys()
+    warm.broken = warm.broken or bool(left)
+
+
+def prepare(fn: Callable[..., Any], args: tuple[Any, ...], world_size: int, timeout: float) -> bytes:
+    """The call as bytes, checked: TypeError or ValueError for what cannot work, naming it."""
+    if not callable(fn):
+        raise TypeError(
+            f"launch takes a function to run on each rank, not {fn!r}; write launch(fn, arg), not launch(fn(arg))"
+        )
+    if isinstance(world_size, bool) or not isinstance(world_size, int):
+        raise TypeError(f"world_size is {world_size!r}; it is the number of ranks, a whole number from 1")
+    if world_size < 1:
+        raise ValueError(f"world_size is {world_size}; give at least 1 rank")
+    if not timeout > 0:
+        raise ValueError(f"timeout is {timeout!r}; give a positive number of seconds")
+    return _pickle(fn, args)
+
+
+def _pickle(fn: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
+    import cloudpickle
+
+    try:
+        return cloudpickle.dumps((fn, args))
+    except Exception as error:
+        name = getattr(fn, "__name__", repr(fn))
+        raise TypeError(
+            f"cannot send {name} to the ranks: {_culprit(fn, args) or error}. Create it inside the function instead."
+        ) from error
+
+
+def _culprit(fn: Callable[..., Any], args: tuple[Any, ...]) -> str | None:
+    """The name of the first argument, global or captured variable that cannot be pickled."""
+    import cloudpickle
+
+    code = getattr(fn, "__code__", None)
+    candidates = [(f"argument {i}", value) for i, value in enumerate(args)]
+    if code is not None:
+        candidates += [
+            (f"its global {name!r}", fn.__globals__[name]) for name in code.co_names if name in fn.__globals__
+        ]
+        for name, cell in zip(code.co_freevars, fn.__closure__ or (), strict=True):
+            candidates.append((f"its captured variable {name!r}", cell.cell_contents))
+    for name, value in candidates:
+        try:
+            cloudpickle.dumps(value)
+        except Exception as error:
+            return f"{name} is a {type(value).__module__}.{type(value).__qualname__}, which cannot be pickled ({error})"
+    return None

@@ -1,0 +1,234 @@
+"""The notebook's side of the ranks: one ``torchrun`` a node, one socket, one call at a time."""
+
+import atexit
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ringzero import processes
+
+INTERPRETERS = 2  # on each node: see ``warm_rank``
+MARK = "RINGZERO_POOL"  # in the environment of all that a pool starts: the folder of its pool
+START_SECONDS = 600.0  # far above what torchrun takes on a busy machine; one that fails ends and is seen at once
+GOODBYE_SECONDS = 5.0  # for a worker to end what its call started
+_current: "Pool | None" = None  # the pool of this process
+
+
+@dataclass(frozen=True)
+class Node:
+    """How to start a node's ranks: the command to enter it, torchrun's options to find other nodes, its interface."""
+
+    enter: tuple[str, ...] = ()
+    rendezvous: tuple[str, ...] = ("--standalone",)
+    interface: str | None = None
+
+
+THIS_MACHINE = Node()
+
+
+def acquire(world_size: int) -> "Pool":
+    """This process's pool, if it lives and has at least ``world_size`` ranks, else a new one in its place."""
+    global _current
+    if _current is not None and (_current.world_size < world_size or not _current.alive()):
+        stop()
+    if _current is None or _current.owner != os.getpid():
+        _current = Pool(world_size)
+    return _current
+
+
+def stop() -> None:
+    """End this process's warm ranks, if it has any."""
+    global _current
+    pool, _current = _current, None
+    if pool is not None and pool.owner == os.getpid():
+        pool.close()
+
+
+atexit.register(stop)
+
+
+class Pool:
+    """``world_size`` ranks under ``torchrun``, connected to this process by a Unix socket.
+
+    The ranks end when ``close`` is called and when this process ends, however it ends. ``nodes`` are the machines they
+    live on, equally many on each. Ranks that are not ``warm`` import torch anew in every call.
+    """
+
+    def __init__(self, world_size: int, nodes: Sequence[Node] = (THIS_MACHINE,), warm: bool = True):
+        self.world_size, self.ranks_per_node = world_size, world_size // len(nodes)
+        self.owner = os.getpid()
+        self.broken = False  # a rank is gone or out of step: end this pool, start another
+        self.agents: list[subprocess.Popen[bytes]] = []  # the torchrun of each node
+        self.workers: list[socket.socket] = []  # by rank
+        self.pids: list[int] = []  # by rank
+        self.parents: set[int] = set()  # the interpreters that forked the ranks
+        self._buffers: dict[int, bytes] = {}
+        self._calls = 0
+        self.directory = Path(tempfile.mkdtemp(prefix="ringzero-", dir=processes.short_temporary_folder()))
+        self._selector = selectors.DefaultSelector()
+        try:
+            self._start(nodes, warm)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, nodes: Sequence[Node], warm: bool) -> None:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with contextlib.closing(listener):
+            address = self.directory / "pool.sock"
+            listener.bind(str(address))
+            listener.listen(self.world_size)
+            listener.settimeout(0.1)
+            worker = ["-m", "ringzero.ranks.warm_rank", str(address), str(self.ranks_per_node)]
+            worker += [] if warm else ["--cold"]
+            interpreters = min(INTERPRETERS, self.ranks_per_node)
+            for number, node in enumerate(nodes):
+                torchrun = torchrun_command(interpreters, self.directory / f"logs-{number}", node.rendezvous)
+                with open(self.directory / f"torchrun-{number}.log", "wb") as log:
+                    agent = subprocess.Popen(
+                        [*node.enter, *torchrun, *worker],
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        env=rank_environment(self.world_size, node.interface) | {MARK: str(self.directory)},
+                        start_new_session=True,  # Ctrl-C in the terminal reaches the notebook only
+                    )
+                self.agents.append(agent)
+            deadline = time.monotonic() + START_SECONDS
+            workers: dict[int, tuple[socket.socket, int]] = {}
+            while len(workers) < self.world_size:
+                if not self._agents_live() or time.monotonic() > deadline:
+                    self.workers, self.pids = map(list, zip(*workers.values(), strict=True)) if workers else ([], [])
+                    raise RuntimeError(self._start_failure())
+                with contextlib.suppress(TimeoutError):
+                    connection, _ = listener.accept()
+                    connection.settimeout(START_SECONDS)
+                    hello = json.loads(connection.makefile("rb").readline())
+                    connection.setblocking(True)
+                    workers[hello["rank"]] = (connection, hello["pid"])
+                    self.parents.add(hello["parent"])
+        self.workers = [workers[rank][0] for rank in range(self.world_size)]
+        self.pids = [workers[rank][1] for rank in range(self.world_size)]
+        for rank, connection in enumerate(self.workers):
+            self._buffers[rank] = b""
+            self._selector.register(connection, selectors.EVENT_READ, rank)
+
+    def _start_failure(self) -> str:
+        said = "".join(log.read_text(errors="replace")[-3000:] for log in sorted(self.directory.glob("torchrun-*.log")))
+        ended = {agent.returncode for agent in self.agents if agent.poll() is not None}
+        how = f"It ended with {', '.join(map(str, ended))}" if ended else f"It took more than {START_SECONDS:g} s"
+        return f"torchrun could not start {self.world_size} ranks. {how} and said:\n{said}"
+
+    def _agents_live(self) -> bool:
+        return all(agent.poll() is None for agent in self.agents)
+
+    def own_processes(self) -> set[int]:
+        """The process ids of torchruns and warm ranks: what runs between calls."""
+        return {*self.pids, *self.parents, *(agent.pid for agent in self.agents)}
+
+    def alive(self) -> bool:
+        """Whether the next call can use this pool. Between calls a rank is silent: what can be read is its end."""
+        return not self.broken and self._agents_live() and not self._selector.select(0)
+
+    @contextlib.contextmanager
+    def call_directory(self) -> Iterator[Path]:
+        """A fresh directory for one call, removed when the call is over."""
+        self._calls += 1
+        directory = self.directory / f"call-{self._calls}"
+        (directory / "tmp").mkdir(parents=True)
+        try:
+            yield directory
+        finally:
+            processes.remove(directory)
+
+    def send(self, ranks: Iterable[int], message: dict[str, Any]) -> None:
+        """Send ``message`` to the workers of ``ranks``; ``warm_rank`` says which messages there are."""
+        data = json.dumps(message).encode() + b"\n"
+        for rank in ranks:
+            with contextlib.suppress(OSError):  # a dead worker shows in ``exits``
+                self.workers[rank].sendall(data)
+
+    def exits(self, timeout: float) -> dict[int, int | None]:
+        """``{rank: exit code}`` of the children that ended within ``timeout`` seconds (it returns at the first).
+
+        A rank whose worker died, killed by the job or the machine, has the exit code None.
+        """
+        done: dict[int, int | None] = {}
+        for key, _ in self._selector.select(timeout):
+            rank = key.data
+            data = b""
+            with contextlib.suppress(OSError):
+                data = self.workers[rank].recv(1 << 16)
+            if not data:
+                self._selector.unregister(key.fileobj)
+                done[rank], self.broken = None, True
+                continue
+            *lines, self._buffers[rank] = (self._buffers[rank] + data).split(b"\n")
+            for line in lines:
+                done[rank] = json.loads(line)["exit"]
+        return done
+
+    def close(self) -> None:
+        """End every process of the pool and remove its files."""
+        for connection in self.workers:
+            with contextlib.suppress(OSError):
+                connection.close()  # a worker that reads end-of-file kills its child and leaves
+        self._selector.close()
+        for agent in self.agents:
+            with contextlib.suppress(OSError):
+                os.killpg(agent.pid, signal.SIGKILL)  # torchrun's own way to end takes seconds
+            agent.wait()
+        deadline = time.monotonic() + GOODBYE_SECONDS
+        for pid in self.pids:  # a worker ends what its call started, unless the call killed or stopped the worker
+            _wait_gone(pid, deadline)
+        processes.end(lambda: processes.marked(MARK, str(self.directory)))
+        processes.remove(self.directory)
+
+
+def torchrun_command(
+    workers: int, log_directory: str | Path, rendezvous: Sequence[str] = ("--standalone",)
+) -> list[str]:
+    """The command line of one node's ``torchrun`` for so many ``workers``; ``--standalone`` takes a free port."""
+    command = [sys.executable, "-m", "torch.distributed.run", *rendezvous, "--nproc-per-node", str(workers)]
+    return [*command, "--log-dir", str(log_directory)]
+
+
+def rank_environment(world_size: int, interface: str | None = None) -> dict[str, str]:
+    """The environment of a new rank; ``interface`` is its node's to the other nodes. What the user has set stays."""
+    environment = dict(os.environ)
+    environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // world_size)))
+    if interface is not None:
+        environment["GLOO_SOCKET_IFNAME"] = interface
+    elif sys.platform == "linux":
+        # All ranks are on this machine; gloo would otherwise look up the host's name, which may not resolve.
+        environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    # A rank finds the package that started it, installed or not.
+    package_root = str(Path(__file__).resolve().parents[2])
+    environment["PYTHONPATH"] = os.pathsep.join(
+        dict.fromkeys([package_root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))])
+    )
+    return environment
+
+
+def _wait_gone(pid: int, deadline: float) -> None:
+    """Wait until the process has ended; whether anybody has collected it yet does not matter."""
+    import psutil
+
+    while time.monotonic() < deadline:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return
+        except psutil.Error:
+            return
+        time.sleep(0.005)

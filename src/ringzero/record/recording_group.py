@@ -1,0 +1,314 @@
+"""A process group that records: every send, receive and collective made from Python becomes an ``Operation``.
+
+``register`` makes a ``torch.distributed`` backend that writes each operation down and passes it on to gloo or NCCL. It
+starts no communication of its own.
+"""
+
+from collections.abc import Callable
+from os import PathLike
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from ringzero.record import recorder
+from ringzero.record.operation import HEADER
+from ringzero.record.wire import HEADER_TAG
+
+
+def register(backend: str, path: str | PathLike, rank: int, create: Callable | None = None) -> str:
+    """Register a backend that records into ``path`` and passes on to ``backend`` ("gloo", "nccl"); its name.
+
+    Or to another one for the CPU: ``create(store, rank, world_size, timeout)`` makes a process group and the gloo
+    backend under it.
+    """
+    name, device = f"traced_{backend}", "cuda" if backend == "nccl" else "cpu"
+    creator = _creator(backend, recorder.start(path, rank), create)
+    dist.Backend.register_backend(name, creator, devices=[device])
+    _group_batches()
+    return name
+
+
+def _describe(group):
+    """A group's name and its ranks."""
+    members = dist.get_process_group_ranks(group) if group in distributed_c10d._world.pg_map else []
+    return group.group_name, members
+
+
+def _group_batches():
+    """Have ``batch_isend_irecv`` send recorded messages as one where the backend can, as it does for torch's groups.
+
+    For gloo, which begins them one by one, it says which messages are together.
+    """
+    original = distributed_c10d.batch_isend_irecv
+    if getattr(original, "groups_recorded", False):
+        return
+
+    def batch_isend_irecv(p2p_op_list):
+        group = (p2p_op_list[0].group if p2p_op_list else None) or distributed_c10d._get_default_group()
+        if not getattr(group, "groups_messages", False):
+            with recorder.batch():
+                return original(p2p_op_list)
+        with distributed_c10d._coalescing_manager(group, p2p_op_list[0].tensor.device, async_ops=True) as together:
+            original(p2p_op_list)
+        return together.works
+
+    batch_isend_irecv.groups_recorded = True
+    distributed_c10d.batch_isend_irecv = dist.batch_isend_irecv = batch_isend_irecv
+
+
+def _creator(backend, recorder, create):
+    types = dist.ProcessGroup.BackendType
+    device, kind = (torch.device("cuda"), types.NCCL) if backend == "nccl" else (torch.device("cpu"), types.GLOO)
+
+    def made(store, rank, world_size, timeout):
+        if create is not None:
+            inner, implementation = create(store, rank, world_size, timeout)
+            return wrapped(inner, inner, implementation, rank, world_size)
+        if backend == "nccl":
+            options = dist.ProcessGroupNCCL.Options()
+            options._timeout = timeout
+            implementation = dist.ProcessGroupNCCL(store, rank, world_size, options)
+        else:
+            implementation = dist.ProcessGroupGloo(store, rank, world_size, timeout)
+        inner = dist.ProcessGroup(store, rank, world_size)
+        inner._set_default_backend(kind)
+        inner._register_backend(device, kind, implementation)
+        return wrapped(inner, implementation if backend == "gloo" else inner, implementation, rank, world_size)
+
+    def wrapped(inner, messenger, implementation, rank, world_size):
+        group = TracedProcessGroup(inner, messenger, rank, world_size, f"traced_{backend}", recorder)
+        group._register_backend(device, kind, implementation)  # torch's own DDP asks for it
+        return group
+
+    return made
+
+
+class TracedMessage:
+    """The work handle of a send or receive, which notes when it was waited for.
+
+    Created for each message, so it is a slotted wrapper and not a ``dist.Work``.
+    """
+
+    __slots__ = ("_offset", "_recorder", "_work")
+
+    def __init__(self, work, recorder, offset):
+        self._work, self._recorder, self._offset = work, recorder, offset
+
+    def wait(self, *timeout):
+        offset, self._offset = self._offset, None  # waiting again changes nothing
+        self._recorder.begins_to_wait(offset)
+        done = self._work.wait(*timeout)
+        self._recorder.has_ended(offset)
+        return done
+
+    def __getattr__(self, name):
+        return getattr(self._work, name)
+
+
+class TracedWork(dist.Work):
+    """The work handle of a collective. It is a ``dist.Work``, as torch's C++ code requires."""
+
+    def __init__(self, work, recorder, offset):
+        super().__init__()
+        self._work, self._recorder, self._offset = work, recorder, offset
+
+    wait, __getattr__ = TracedMessage.wait, TracedMessage.__getattr__
+
+    def is_completed(self):
+        return self._work.is_completed()
+
+    def is_success(self):
+        return self._work.is_success()
+
+    def exception(self):
+        return self._work.exception()
+
+    def source_rank(self):
+        return self._work.source_rank()
+
+    def result(self):
+        return self._work.result()
+
+    def get_future(self):
+        return self._work.get_future()
+
+
+class TracedBatch(TracedWork):
+    """The one work handle of messages that went out together; ``parts`` are where they are recorded."""
+
+    def __init__(self, work, recorder, parts):
+        super().__init__(work, recorder, None)
+        self._parts = parts
+
+    def wait(self, *timeout):
+        parts, self._parts = self._parts, ()
+        for offset in parts:
+            self._recorder.begins_to_wait(offset)
+        done = self._work.wait(*timeout)
+        for offset in parts:
+            self._recorder.has_ended(offset)
+        return done
+
+
+class TracedCall:
+    """Sends and receives the messages of one collective of ringzero's own, as the group would."""
+
+    def __init__(self, group, origin):
+        self._group, self._recorder, self._origin = group, group._recorder, origin
+
+    def send(self, tensors, peer, tag):
+        offset = self._record("send", tensors[0], peer, tag)
+        if self._recorder.notes_heads:
+            _note_head(self._recorder, offset, tensors[0])
+        return self._group._pass_on("send", offset, tensors, peer, tag)
+
+    def recv(self, tensors, peer, tag):
+        return self._group._pass_on("recv", self._record("recv", tensors[0], peer, tag), tensors, peer, tag)
+
+    def _record(self, kind, tensor, peer, tag):
+        kind = HEADER if tag == HEADER_TAG else kind
+        return self._recorder.message(kind, peer, tensor.nbytes, tensor.dtype, tag, self._origin)
+
+
+class TracedProcessGroup(dist.ProcessGroup):
+    """Passes each operation on to ``inner`` and records it.
+
+    Sends and receives are many and small, so they go to ``messenger``, gloo itself: without torch's dispatcher a
+    message takes less time, and recording adds about as much.
+    """
+
+    def __init__(self, inner, messenger, rank, world_size, name, recorder):
+        super().__init__(rank, world_size)
+        self._inner, self._messenger, self._name, self._recorder = inner, messenger, name, recorder
+        self._world_size = world_size
+        self.groups_messages = name != "traced_gloo"
+        self._records_itself = hasattr(inner, "recorded")  # it says when an operation is over, and makes work handles
+        self._parts = None  # between the start and the end of a batch: where its messages are recorded
+
+    def begin_call(self, called):
+        """Begin a collective that is made of messages, described by ``called``; see ``ringzero.record.wire``."""
+        return TracedCall(self, self._recorder.call(called, self, _describe))
+
+    def getBackendName(self):  # noqa: N802  (torch's name)
+        return self._name
+
+    def _set_group_name(self, name):
+        super()._set_group_name(name)
+        self._inner._set_group_name(name)
+
+    def _start_coalescing(self, device):
+        self._parts = []
+        self._recorder.begin_batch()
+        self._inner._start_coalescing(device)
+
+    def _end_coalescing(self, device):
+        parts, self._parts = self._parts, None
+        self._recorder.end_batch()
+        work = self._inner._end_coalescing(device)
+        return work if work is None or self._records_itself else TracedBatch(work, self._recorder, parts)
+
+    def _pass_on(self, method, offset, *args):
+        """Send or receive what is recorded at ``offset``."""
+        if self._records_itself:
+            self._inner.recorded = (self._recorder, offset)
+        work = getattr(self._messenger, method)(*args)
+        if self._parts is not None:
+            self._parts.append(offset)
+            return work  # of no use: the batch has one for all
+        return work if self._records_itself else TracedMessage(work, self._recorder, offset)
+
+    def __repr__(self):
+        return f"{self._name}(rank {self.rank()} of {self.size()})"
+
+
+def _recording(method, kind, input_index):
+    """A process group method that records a ``kind`` of the tensors in argument ``input_index`` and passes it on."""
+
+    def operation(self, *args, **options):
+        tensors = list(_tensors(args[input_index : input_index + 1]))
+        size, dtype = sum(tensor.nbytes for tensor in tensors), tensors[0].dtype if tensors else None
+        offset = self._recorder.operation(kind, _root(kind, args, options), size, dtype, self, 0, _describe)
+        if self._records_itself:
+            self._inner.recorded = (self._recorder, offset)
+            return getattr(self._inner, method)(*args, **options)
+        how = [*args, *options.values()][-1:]
+        blocks = bool(how) and getattr(how[0], "asyncOp", True) is False
+        if blocks:  # NCCL would return nothing, and the record would not say when it was over
+            how[0].asyncOp = True
+        work = TracedWork(getattr(self._inner, method)(*args, **options), self._recorder, offset)
+        if blocks:
+            work.wait()
+        return work
+
+    operation.__name__ = method
+    return operation
+
+
+def _recording_message(method, kind):
+    """A process group method that records a ``kind`` of message between two ranks and passes it on.
+
+    Messages are many, so this is written for speed.
+    """
+
+    def operation(self, tensors, *peer_and_tag):
+        tensor, tag = tensors[0], peer_and_tag[-1]
+        size, peer = tensor.nbytes, peer_and_tag[0] if len(peer_and_tag) > 1 else None  # None: from any rank
+        if peer is not None and not 0 <= peer < self._world_size:  # gloo would wait for it for ever
+            raise ValueError(f"{kind}: there is no rank {peer}; the group's ranks are 0 to {self._world_size - 1}")
+        offset = self._recorder.operation(kind, peer, size, tensor.dtype, self, tag, _describe)
+        if self._recorder.notes_heads and kind == "send":
+            _note_head(self._recorder, offset, tensor)
+        return self._pass_on(method, offset, tensors, *peer_and_tag)
+
+    operation.__name__ = method
+    return operation
+
+
+def _note_head(recorder, offset, tensor):
+    if tensor.numel():
+        recorder.note_head(offset, tensor.flatten()[0].item())
+
+
+def _root(kind, args, options):
+    if kind in ("broadcast", "reduce", "gather", "scatter"):
+        return [*args, *options.values()][-1].rootRank
+    return None
+
+
+def _tensors(tree):
+    for item in tree:
+        if isinstance(item, torch.Tensor):
+            yield item
+        else:
+            yield from _tensors(item)
+
+
+# torch's name -> (kind, which argument holds what this rank puts in). Some kinds have several names because torch
+# renamed them: 2.13 calls ..._single what earlier versions call ..._base.
+for _method, (_kind, _input) in {
+    "allreduce": ("all_reduce", 0),
+    "allreduce_coalesced": ("all_reduce", 0),
+    "broadcast": ("broadcast", 0),
+    "reduce": ("reduce", 0),
+    "allgather": ("all_gather", 1),
+    "allgather_coalesced": ("all_gather", 1),
+    "all_gather_single": ("all_gather", 1),
+    "_allgather_base": ("all_gather", 1),
+    "all_gather_single_coalesced": ("all_gather", 1),
+    "allgather_into_tensor_coalesced": ("all_gather", 1),
+    "gather": ("gather", 1),
+    "scatter": ("scatter", 1),
+    "reduce_scatter": ("reduce_scatter", 1),
+    "reduce_scatter_single": ("reduce_scatter", 1),
+    "_reduce_scatter_base": ("reduce_scatter", 1),
+    "reduce_scatter_single_coalesced": ("reduce_scatter", 1),
+    "reduce_scatter_tensor_coalesced": ("reduce_scatter", 1),
+    "alltoall": ("all_to_all", 1),
+    "all_to_all_single": ("all_to_all", 1),
+    "alltoall_base": ("all_to_all", 1),
+    "barrier": ("barrier", 0),
+}.items():
+    setattr(TracedProcessGroup, _method, _recording(_method, _kind, _input))
+for _method, _kind in {"send": "send", "recv": "recv", "recv_anysource": "recv"}.items():
+    setattr(TracedProcessGroup, _method, _recording_message(_method, _kind))

@@ -1,0 +1,129 @@
+"""Who read and wrote which bytes, on which stream: a use that is not ordered after another one is a race.
+
+As torch's CUDA sanitizer, but by ranges of a storage, so that the buckets of one buffer do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from ringzero.record import sources
+from ringzero.strict.streams import Stream
+
+FORGET_AFTER = 4096  # new storages, after which those that are gone are forgotten
+
+
+class StrictError(RuntimeError):
+    """The program is wrong where communication works as NCCL's does, even if it gave the right result on gloo."""
+
+
+class Use(NamedTuple):
+    """One use of a tensor's memory: ``what`` did it, at which ``line``; ``pending`` is the communication it is of."""
+
+    extent: Extent
+    writes: bool
+    stream: Stream
+    number: int
+    what: str
+    line: tuple[str, int]
+    pending: Any = None
+
+    def __str__(self) -> str:
+        return self.what if self.pending is not None else f"{self.what} ({sources.place(*self.line)})"
+
+    def clashes(self, other: Use) -> bool:
+        """Whether both may happen at once and one of them writes what the other uses."""
+        if self.pending is other.pending and self.number == other.number and self.stream is other.stream:
+            return False  # one and the same operation
+        of_one_batch = self.stream is other.stream and self.number == other.number
+        at_once = of_one_batch or not self.stream.knows(other.stream, other.number)
+        return at_once and (self.writes or other.writes) and self.extent.meets(other.extent)
+
+
+class Extent(NamedTuple):
+    """Which bytes of its storage a tensor uses, from ``start`` to ``stop`` - 1 at most."""
+
+    start: int
+    stop: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> Extent:
+        size, shape, strides = tensor.element_size(), tuple(tensor.shape), tensor.stride()
+        start = int(tensor.storage_offset()) * size
+        last = int(sum((n - 1) * step for n, step in zip(shape, strides, strict=True)))
+        return cls(start, start + (last + 1) * size if tensor.numel() else start, shape, strides, size)
+
+    def meets(self, other: Extent) -> bool:
+        """Whether the two share a byte. Columns of a matrix do not, though their extents do."""
+        if max(self.start, other.start) >= min(self.stop, other.stop):
+            return False
+        return (self.is_dense() and other.is_dense()) or _share_a_byte(self, other)
+
+    def is_dense(self) -> bool:
+        return self.stop - self.start == math.prod(self.shape) * self.itemsize
+
+
+def _share_a_byte(first, second):
+    begin = min(first.start, second.start)
+    used = np.zeros((2, max(first.stop, second.stop) - begin), dtype=bool)  # for each of the two, and each byte
+    for row, extent in zip(used, (first, second), strict=True):
+        strides = tuple(step * extent.itemsize for step in extent.strides)
+        for byte in range(extent.itemsize):
+            np.lib.stride_tricks.as_strided(row[extent.start - begin + byte :], extent.shape, strides)[...] = True
+    return bool((used[0] & used[1]).any())
+
+
+class Memory:
+    """All uses so far: of each storage the last one by extent, stream and kind."""
+
+    def __init__(self):
+        self._uses: dict[int, tuple[Any, dict]] = {}  # storage -> (whether it is gone, its uses)
+        self._until_forgotten = FORGET_AFTER
+
+    def _uses_of(self, tensor):
+        storage = tensor.untyped_storage()
+        known = self._uses.get(storage._cdata)
+        if known is None or known[0].expired():
+            self._forget()
+            known = self._uses[storage._cdata] = (torch.multiprocessing.reductions.StorageWeakRef(storage), {})
+        return known[1]
+
+    def use(
+        self, tensor: torch.Tensor, writes: bool, stream: Stream, number: int, what: str, pending: Any = None
+    ) -> list:
+        """Note a use. Returns the communication that must be over before it, really; raises StrictError for a race."""
+        extent, uses = Extent.of(tensor), self._uses_of(tensor)
+        if extent.start == extent.stop:
+            return []
+        new = Use(extent, writes, stream, number, what, sources.callers_line(), pending)
+        before = []
+        for other in uses.values():
+            if new.clashes(other):
+                raise StrictError(_race(new, other))
+            if other.pending not in (None, pending) and not other.pending.settled and (writes or other.writes):
+                before += [other.pending] if extent.meets(other.extent) else []
+        uses[extent, stream, writes] = new
+        return before
+
+    def _forget(self):
+        self._until_forgotten -= 1
+        if self._until_forgotten == 0:
+            self._uses = {key: known for key, known in self._uses.items() if not known[0].expired()}
+            self._until_forgotten = FORGET_AFTER
+
+
+def _race(new, other):
+    does, did = ("writes" if new.writes else "reads"), ("write" if other.writes else "read")
+    if other.pending is not None:
+        return f"{new} {does} a tensor that {other} may still {did}: first wait() for {other.pending.kind}"
+    return (
+        f"{new} {does} a tensor that {other}, on another stream, may still {did}: have one stream wait for the other "
+        "first (wait_stream, or an event)"
+    )

@@ -1,0 +1,68 @@
+"""The three stages of ZeRO: which of optimizer states, gradients and parameters a rank keeps whole.
+
+Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", SC 2020.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn import Module
+
+from ringzero.zero.gather import Gatherer
+from ringzero.zero.model import ZeroModel
+from ringzero.zero.travel import Ring
+from ringzero.zero.units import default_units, parameters_of
+
+
+class ZeroStage1(ZeroModel):
+    """Optimizer states are sharded: a rank keeps those of its shard of the parameters, and steps that shard alone.
+
+    To step a shard takes its gradient only, so where data parallelism all-reduces a reduce-scatter is enough; after the
+    step an all-gather hands the new parameters round. Both send what the all-reduce sent, 2 Psi (N-1)/N elements.
+    """
+
+    keeps_whole = ("gradients", "parameters")
+
+
+class ZeroStage2(ZeroModel):
+    """Gradients are sharded too: a vector's are reduced to shards and freed while the backward pass goes on.
+
+    There is no whole gradient to add to, so ``no_sync`` changes nothing: every backward pass is reduced, and shards add
+    up.
+    """
+
+    keeps_whole = ("parameters",)
+
+
+class ZeroStage3(ZeroModel):
+    """Parameters are sharded too: they are empty except while their unit computes.
+
+    A unit's parameters are gathered before it computes, in the forward and again in the backward pass, while the unit
+    before it still does, and freed after. With the gradients' reduce-scatter that sends 3 Psi (N-1)/N elements, and
+    none after the step. As ``fully_shard``: Zhao et al., "PyTorch FSDP", VLDB 16 (2023).
+
+    ``units``     modules whose parameters are gathered and freed together; by default the module's children, or what a
+                  container among them holds. What is in no unit, or in several, is whole during the whole pass
+    ``prefetch``  how many units are gathered ahead
+
+    A parameter may be read only inside the ``forward`` of its unit. Those not trained, and buffers, stay whole. All
+    ranks gather in one order, so with ``find_unused`` they may use different units; one that is used twice all must use
+    twice. Activations may be recomputed by torch's checkpoint with ``use_reentrant=False``.
+    """
+
+    keeps_whole = ()
+
+    def __init__(self, module: Module, optimizer: type[torch.optim.Optimizer], *,
+                 units: Iterable[Module] | None = None, prefetch: int = 1, **options: Any):  # fmt: skip
+        units = list(default_units(module) if units is None else units)
+        super().__init__(module, optimizer, units=units, **options)
+        parts = parameters_of(units, module, self.trained)
+        own_group = dist.new_group(dist.get_process_group_ranks(self.group), use_local_synchronization=True)
+        self.gatherer = Gatherer(
+            module, parts, self.vectors, self.group, Ring(own_group), prefetch, self.find_unused
+        )  # fmt: skip
+
+
+STAGES = {1: ZeroStage1, 2: ZeroStage2, 3: ZeroStage3}

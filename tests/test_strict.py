@@ -1,0 +1,192 @@
+"""``device="strict"``: NCCL's rules on the CPU. What is wrong there is named with its line, what is right runs.
+
+The programs that are wrong are in ``only_on_gloo``, random ones that are right in ``ringzero.fuzz.on_streams``.
+"""
+
+import re
+
+import pytest
+import torch
+import torch.distributed as dist
+
+import ringzero.collectives as collectives
+from ringzero import RankError, launch
+from ringzero.data_parallel import DistributedDataParallel, FlatDataParallel, NaiveDataParallel
+from ringzero.explain.queues import Queues, another_order
+from ringzero.fuzz.on_streams import play
+from ringzero.record import Operation
+from ringzero.zero import ZeroStage1, ZeroStage2, ZeroStage3
+from tests import only_on_gloo
+
+
+@pytest.mark.parametrize("program", only_on_gloo.PROGRAMS, ids=lambda program: program.__name__)
+def test_what_only_gloo_forgives_is_named_with_its_line(program):
+    assert all(torch.is_tensor(value) for value in launch(program, world_size=3, device="cpu").returns)
+    with pytest.raises(RankError) as caught:
+        launch(program, world_size=3, device="strict")
+    assert f"only_on_gloo.py line {only_on_gloo.wrong_line(program)}" in str(caught.value).replace('", line', " line")
+
+
+def test_there_are_thirty_programs_or_more():
+    assert len(only_on_gloo.PROGRAMS) >= 30
+
+
+@pytest.mark.parametrize("world_size", [5, 4, 3, 2, 1])
+def test_right_programs_give_the_bits_of_gloo(world_size):
+    """200 in all, with four seeds of strict's own; whole numbers, so the order of sums changes nothing."""
+    for seed in range(4):
+        programs = list(range(10 * seed, 10 * seed + 10))
+        expected = launch(play, programs, world_size=world_size, device="cpu").returns
+        found = launch(play, programs, world_size=world_size, device=f"strict:{seed}").returns
+        for mine, theirs in zip(found, expected, strict=True):
+            for number, (a, b) in enumerate(zip(mine, theirs, strict=True)):
+                assert torch.equal(a, b), (seed, number)
+
+
+def every_algorithm(sizes):
+    rank, found = dist.get_rank(), {}
+    for numel in sizes:
+        for collective, algorithms in collectives.ALGORITHMS.items():
+            for name in algorithms:
+                x = torch.arange(numel, device="cpu").float() + 100 * rank
+                try:
+                    if collective == "barrier":
+                        collectives.barrier(algorithm=name)
+                        continue
+                    if collective == "all_to_all":
+                        value = collectives.all_to_all(torch.empty(numel, device="cpu"), x, algorithm=name)
+                    else:
+                        value = getattr(collectives, collective)(x, algorithm=name)
+                except ValueError as error:  # a size or number of ranks that the algorithm does not take
+                    value = re.sub(r"\d+", "", str(error))
+                if collective not in ("reduce", "gather") or rank == 0:  # other ranks' buffers hold anything
+                    found[collective, name, numel] = value
+    return found
+
+
+@pytest.mark.parametrize("world_size", [5, 4, 3, 2, 1])
+def test_every_algorithm_of_every_collective(world_size):
+    expected = launch(every_algorithm, (0, 1, 7, 60), world_size=world_size, device="cpu").returns
+    found = launch(every_algorithm, (0, 1, 7, 60), world_size=world_size, device="strict:1").returns
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine.keys() == theirs.keys()
+        assert len(theirs) > 100
+        for what, value in theirs.items():
+            assert torch.equal(mine[what], value) if torch.is_tensor(value) else mine[what] == value, what
+
+
+def with_another_default_device():
+    torch.set_default_device("meta")  # what the library makes for itself must not land there
+    return every_algorithm((7,))
+
+
+def test_nothing_lands_on_the_default_device():
+    for device in ("cpu", "strict"):
+        found = launch(with_another_default_device, world_size=3, device=device).returns
+        assert all(
+            value.device.type == "cpu" for of_rank in found for value in of_rank.values() if torch.is_tensor(value)
+        )
+
+
+WRAPPED = {
+    "naive": NaiveDataParallel,
+    "flat": FlatDataParallel,
+    "ddp": lambda net: DistributedDataParallel(net, bucket_cap_mb=0.002),
+    "ddp by ring": lambda net: DistributedDataParallel(net, bucket_cap_mb=0.002, algorithm="ring"),
+    "unused": lambda net: DistributedDataParallel(net, bucket_cap_mb=0.002, algorithm="ring", find_unused=True),
+    "zero 1": lambda net: ZeroStage1(net, torch.optim.AdamW, bucket_cap_mb=0.002),
+    "zero 2": lambda net: ZeroStage2(net, torch.optim.AdamW, bucket_cap_mb=0.002),
+    "zero 3": lambda net: ZeroStage3(net, torch.optim.AdamW),
+}
+
+
+def train(name, device="cpu"):
+    """The state after three steps on batches that differ by rank; all random numbers are drawn on the CPU."""
+    torch.manual_seed(0)
+    with torch.device("cpu"):
+        net = torch.nn.Sequential(*[torch.nn.Linear(17, 17, dtype=torch.float64) for _ in range(5)]).to(device)
+    wrapped = WRAPPED[name](net)
+    sharded = hasattr(wrapped, "step")
+    optimizer = wrapped if sharded else torch.optim.AdamW(net.parameters())
+    inputs = torch.Generator("cpu").manual_seed(dist.get_rank())
+    for _ in range(3):
+        x = torch.randn(4, 17, dtype=torch.float64, generator=inputs, device="cpu")
+        wrapped(x.to(device)).square().mean().backward()
+        if sharded:
+            wrapped.clip_grad_norm_(0.1)
+        optimizer.step()
+        optimizer.zero_grad()
+    return {name: value.detach().clone() for name, value in wrapped.state_dict().items()}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_data_parallelism_and_zero(name):
+    """Up to rounding as on gloo, which sums in another order; bitwise the same whatever the delays."""
+    for world_size in (4, 3, 2, 1):
+        expected = launch(train, name, world_size=world_size, device="cpu").returns[0]
+        found, again = (
+            launch(train, name, world_size=world_size, device=f"strict:{seed}").returns[0] for seed in (0, 1)
+        )
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
+        assert all(torch.equal(found[key], again[key]) for key in found)
+
+
+def communicating_threads():
+    import threading
+
+    before = threading.active_count()
+    train("zero 3")
+    return threading.active_count() - before
+
+
+def test_no_thread_of_ours_communicates_where_streams_do():
+    assert launch(communicating_threads, world_size=2, device="strict").returns == [0, 0]
+    assert min(launch(communicating_threads, world_size=2, device="cpu").returns) > 0
+
+
+# ---- queues, without ranks
+
+
+def sends(rank, *peers, batch=None, **fields):
+    return [Operation("send", rank, 0.0, peer=peer, members=(0, 1, 2), batch=batch, **fields) for peer in peers]
+
+
+def receives(rank, *peers, batch=None, **fields):
+    return [Operation("recv", rank, 0.0, peer=peer, members=(0, 1, 2), batch=batch, **fields) for peer in peers]
+
+
+def collective(rank, kind="all_reduce", group="all", members=(0, 1, 2)):
+    return [Operation(kind, rank, 0.0, group=group, members=members, line=f"{kind} in {group}")]
+
+
+def test_a_ring_of_single_messages_never_ends_and_a_batch_does():
+    def ring(batch):
+        return [sends(r, (r + 1) % 3, batch=batch) + receives(r, (r - 1) % 3, batch=batch) for r in range(3)]
+
+    stuck = Queues(ring(None))
+    assert [op.kind for op in stuck.stuck()] == 3 * ["send"]
+    assert not stuck.is_done(next(stuck.stuck()))
+    assert not list(Queues(ring(0)).stuck())
+
+
+def test_part_of_a_batch_may_end_before_the_rest():
+    """Rank 1 goes on once its own message is there, and rank 0's batch needs what comes of that."""
+    ranks = [sends(0, 1, batch=0) + receives(0, 2, batch=0), receives(1, 0) + sends(1, 2), receives(2, 1) + sends(2, 0)]
+    assert not list(Queues(ranks).stuck())
+
+
+def test_each_group_has_a_queue_but_they_should_agree():
+    a, b = ([collective(r, group=group) for r in range(3)] for group in ("a", "b"))
+    same = [a[r] + b[r] for r in range(3)]
+    differ = [b[0] + a[0], *same[1:]]
+    assert another_order(same) is None
+    assert not list(Queues(differ).stuck())
+    said = another_order(differ)
+    assert "rank 0 begins with all_reduce (all_reduce in b)" in said or "rank 0" in said
+
+
+def test_an_end_that_is_missing_is_never_done():
+    queues = Queues([sends(0, 1), [], []])
+    (op,) = queues.stuck()
+    assert not queues.is_done(op)
+    assert queues.behind(op) == []
