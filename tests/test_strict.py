@@ -4,6 +4,7 @@ The programs that are wrong are in ``only_on_gloo``, random ones that are right 
 """
 
 import re
+import time
 
 import pytest
 import torch
@@ -137,6 +138,26 @@ def communicating_threads():
     before = threading.active_count()
     train("zero 3")
     return threading.active_count() - before
+
+
+def new_memory_of_the_same_size():
+    """Rank 0's message is still on its way when its tensor gets other memory; then that is overwritten by others."""
+    x = torch.arange(16.0)
+    if dist.get_rank():
+        time.sleep(0.2)
+        dist.recv(x.zero_(), 0)
+        return x
+    dist.isend(x, 1).wait()
+    time.sleep(0.05)  # it has begun
+    x.untyped_storage().resize_(x.nbytes)
+    _others = [torch.full((16,), -1.0) for _ in range(100)]
+    return x
+
+
+def test_memory_may_move_under_a_message_that_the_stream_has_waited_for():
+    for seed in range(4):  # with some the message is read only when it goes
+        for x in launch(new_memory_of_the_same_size, world_size=2, device=f"strict:{seed}").returns:
+            assert x.tolist() == list(range(16))
 
 
 def test_no_thread_of_ours_communicates_where_streams_do():

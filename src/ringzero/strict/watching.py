@@ -168,7 +168,8 @@ def _seeing(read):
 def _resizing(resize):
     @functools.wraps(resize)
     def resize_(self, size):
-        if size < self.nbytes() and not getattr(_quiet, "on", False):
+        # Also to the size it has: torch takes new memory then too, and gives the old back.
+        if self.nbytes() and not getattr(_quiet, "on", False):
             whole = torch.empty(0, dtype=torch.uint8, device="cpu").set_(self, 0, (self.nbytes(),), (1,))
             stream = streams.current_stream()
             use(whole, True, stream, stream.next(), "to free its memory")
