@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ringzero.ranks import call
+from ringzero.ranks import call, pool
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = "--no-sandbox --disable-gpu --disable-background-networking --no-first-run --disable-component-update"
@@ -29,6 +29,12 @@ SLOWEST = (
 
 # A call of ``launch`` that sets no limit gets one that no load on the machine makes it reach.
 call.launch.__kwdefaults__["timeout"] = 1200.0
+
+# Warm ranks serve smaller numbers of ranks too. Tests go from few ranks to many, and each larger number would start new
+# ones, so a test process starts with the most that are common.
+MOST_RANKS = 6
+_acquire = pool.acquire
+pool.acquire = lambda world_size: _acquire(max(world_size, MOST_RANKS))
 
 
 def group_of(nodeid):
@@ -58,14 +64,13 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_addoption(parser):
+    parser.addoption("--seeds", type=int, default=1, help="with how many seeds test_strict runs each program")
     parser.addoption("--published", metavar="FILE", help="check the package against this file of published numbers")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def no_rank_outlives_the_tests():
     yield
-    from ringzero.ranks import pool
-
     pool.stop()
 
 

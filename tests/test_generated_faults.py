@@ -10,7 +10,7 @@ import pytest
 from ringzero.bench import diagnosis
 from ringzero.record.recorder import KINDS
 
-OF_EACH_FAULT, CORRECT, JOBS = 5, 25, 4
+OF_EACH_FAULT, CORRECT, JOBS = 5, 25, 2
 FAULTS = [
     fault
     for fault in diagnosis.FAULTS

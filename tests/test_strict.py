@@ -3,6 +3,8 @@
 The programs that are wrong are in ``only_on_gloo``, random ones that are right in ``ringzero.fuzz.on_streams``.
 """
 
+import functools
+import inspect
 import re
 import time
 
@@ -12,12 +14,19 @@ import torch.distributed as dist
 
 import ringzero.collectives as collectives
 from ringzero import RankError, launch
-from ringzero.data_parallel import DistributedDataParallel, FlatDataParallel, NaiveDataParallel
+from ringzero.collectives import run
+from ringzero.data_parallel import DistributedDataParallel, FlatDataParallel, NaiveDataParallel, executor, travel
 from ringzero.explain.queues import Queues, another_order
 from ringzero.fuzz.on_streams import play
 from ringzero.record import Operation
 from ringzero.zero import ZeroStage1, ZeroStage2, ZeroStage3
 from tests import only_on_gloo
+
+
+@pytest.fixture
+def seeds(request):
+    """Of strict's delays. ``pytest tests/test_strict.py --seeds 50`` takes an hour."""
+    return range(1, 1 + request.config.getoption("seeds"))
 
 
 @pytest.mark.parametrize("program", only_on_gloo.PROGRAMS, ids=lambda program: program.__name__)
@@ -33,11 +42,11 @@ def test_there_are_thirty_programs_or_more():
 
 
 @pytest.mark.parametrize("world_size", [5, 4, 3, 2, 1])
-def test_right_programs_give_the_bits_of_gloo(world_size):
-    """200 in all, with four seeds of strict's own; whole numbers, so the order of sums changes nothing."""
-    for seed in range(4):
-        programs = list(range(10 * seed, 10 * seed + 10))
-        expected = launch(play, programs, world_size=world_size, device="cpu").returns
+def test_right_programs_give_the_bits_of_gloo(world_size, seeds):
+    """200 in all, with seeds of strict's own; whole numbers, so the order of sums changes nothing."""
+    programs = list(range(40))
+    expected = launch(play, programs, world_size=world_size, device="cpu").returns
+    for seed in seeds:
         found = launch(play, programs, world_size=world_size, device=f"strict:{seed}").returns
         for mine, theirs in zip(found, expected, strict=True):
             for number, (a, b) in enumerate(zip(mine, theirs, strict=True)):
@@ -66,14 +75,15 @@ def every_algorithm(sizes):
 
 
 @pytest.mark.parametrize("world_size", [5, 4, 3, 2, 1])
-def test_every_algorithm_of_every_collective(world_size):
+def test_every_algorithm_of_every_collective(world_size, seeds):
     expected = launch(every_algorithm, (0, 1, 7, 60), world_size=world_size, device="cpu").returns
-    found = launch(every_algorithm, (0, 1, 7, 60), world_size=world_size, device="strict:1").returns
-    for mine, theirs in zip(found, expected, strict=True):
-        assert mine.keys() == theirs.keys()
-        assert len(theirs) > 100
-        for what, value in theirs.items():
-            assert torch.equal(mine[what], value) if torch.is_tensor(value) else mine[what] == value, what
+    for seed in seeds:
+        found = launch(every_algorithm, (0, 1, 7, 60), world_size=world_size, device=f"strict:{seed}").returns
+        for mine, theirs in zip(found, expected, strict=True):
+            assert mine.keys() == theirs.keys()
+            assert len(theirs) > 100
+            for what, value in theirs.items():
+                assert torch.equal(mine[what], value) if torch.is_tensor(value) else mine[what] == value, what
 
 
 def with_another_default_device():
@@ -121,15 +131,15 @@ def train(name, device="cpu"):
 
 
 @pytest.mark.parametrize("name", WRAPPED)
-def test_data_parallelism_and_zero(name):
+def test_data_parallelism_and_zero(name, seeds):
     """Up to rounding as on gloo, which sums in another order; bitwise the same whatever the delays."""
-    for world_size in (4, 3, 2, 1):
+    for world_size in (5, 4, 3, 2, 1) if len(seeds) > 1 else (4, 3):
         expected = launch(train, name, world_size=world_size, device="cpu").returns[0]
-        found, again = (
-            launch(train, name, world_size=world_size, device=f"strict:{seed}").returns[0] for seed in (0, 1)
+        first, *others = (
+            launch(train, name, world_size=world_size, device=f"strict:{seed}").returns[0] for seed in (0, *seeds)
         )
-        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
-        assert all(torch.equal(found[key], again[key]) for key in found)
+        torch.testing.assert_close(first, expected, rtol=1e-12, atol=1e-14)
+        assert all(torch.equal(other[key], first[key]) for other in others for key in first)
 
 
 def communicating_threads():
@@ -163,6 +173,73 @@ def test_memory_may_move_under_a_message_that_the_stream_has_waited_for():
 def test_no_thread_of_ours_communicates_where_streams_do():
     assert launch(communicating_threads, world_size=2, device="strict").returns == [0, 0]
     assert min(launch(communicating_threads, world_size=2, device="cpu").returns) > 0
+
+
+# ---- what was wrong in ringzero itself: each fault put back, and named
+
+
+def with_threads_where_streams_are():
+    """Until the executor had streams: reductions in a thread of their own, the program's own calls beside them."""
+    thread = executor.Thread()
+    travel.queue_of = lambda group, device: thread
+    return train("unused")
+
+
+def with_ungrouped_batches():
+    """torch groups messages only for its own kind of process group, and a recorded one is another kind."""
+    rank, n, arrived = dist.get_rank(), dist.get_world_size(), torch.empty(4)
+    torch_s = inspect.getclosurevars(dist.batch_isend_irecv).nonlocals["original"]
+    messages = dist.P2POp(dist.isend, torch.ones(4), (rank + 1) % n), dist.P2POp(dist.irecv, arrived, (rank - 1) % n)
+    for work in torch_s(list(messages)):
+        work.wait()
+    return arrived
+
+
+def without_waiting_for_a_round():
+    class Impatient(run._Grouped):
+        def wait(self, request):
+            device = torch.device("cpu")
+            self._group._start_coalescing(device)
+            for post, tensor, peer in self._round:
+                post([tensor], peer, 0)
+            self._group._end_coalescing(device)
+            self._round = []
+
+    run._Grouped = Impatient
+    return collectives.all_reduce(torch.ones(12), algorithm="ring")
+
+
+def without_waiting_for_gradients():
+    """The side stream begins before the gradients are there."""
+    executor.Stream.submit = functools.partialmethod(_submit_at_once)
+    return train("ddp by ring")
+
+
+def _submit_at_once(self, job, after=None):
+    with self._module.stream(self._stream):
+        job()
+    return executor.OnStream(self._module, self._stream.record_event(), job, after)
+
+
+def without_waiting_for_the_side_stream():
+    """The optimizer begins before the sums are there."""
+    executor.OnStream.result = lambda self: None
+    return train("zero 1")
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (with_threads_where_streams_are, "two threads use one communicator"),
+        (with_ungrouped_batches, "gloo forgives this, NCCL does not"),
+        (without_waiting_for_a_round, "first wait() for"),
+        (without_waiting_for_gradients, "on another stream, may still write"),
+        (without_waiting_for_the_side_stream, "may still"),
+    ],
+)
+def test_a_fault_that_ringzero_had_is_named(program, said):
+    with pytest.raises(RankError, match=re.escape(said)):
+        launch(program, world_size=3, device="strict")
 
 
 # ---- queues, without ranks

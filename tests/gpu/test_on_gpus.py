@@ -1,6 +1,7 @@
 """What only a GPU can show: ``python -m pytest tests/gpu`` takes minutes on one GPU, and on two.
 
-Without a GPU it is skipped, by name, but for the last test, which compares lists. ``test_strict`` shows the same programs by NCCL's rules on the CPU.
+Without a GPU it is skipped, by name, but for the last test, which compares lists. ``test_strict`` shows the same
+programs by NCCL's rules on the CPU.
 """
 
 import os

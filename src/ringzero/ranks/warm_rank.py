@@ -28,6 +28,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,23 +39,15 @@ from ringzero.ranks import devices
 if TYPE_CHECKING:
     from torch.distributed import Store
 
+# What every call needs. numpy loads numpy.random when it is first used: 10 ms in every child.
+WARM = ("cloudpickle", "numpy.random", "safetensors.torch", "torch.distributed", "ringzero.record.recording_group")
 IDLE_SECONDS = 900  # an unused pool ends by itself; the next call starts a fresh one
 STACK_SIGNAL = signal.SIGUSR1
 
 
 def main(socket_path: str, ranks: int, warm: bool) -> None:
     """Import what calls need, fork this interpreter's share of the node's ``ranks``, and stay until all have ended."""
-    gc.disable()  # to look through what an import makes, again and again, takes a fifth of its time
-    if warm:  # these imports are done once, here, for all calls
-        import cloudpickle  # noqa: F401
-        import numpy.random  # noqa: F401  (numpy itself loads it when first used: 10 ms in every child)
-        import safetensors.torch  # noqa: F401
-        import torch.distributed  # noqa: F401
-
-        from ringzero.record import recording_group, sources  # noqa: F401
-
-    gc.freeze()  # a child that collects garbage leaves what is here alone, and shares the memory
-    gc.enable()
+    _import(WARM if warm else [])
     agent, first = os.getppid(), int(os.environ["GROUP_RANK"]) * ranks
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the notebook's to handle
     for local in range(int(os.environ["LOCAL_RANK"]), ranks, int(os.environ["LOCAL_WORLD_SIZE"])):
@@ -124,10 +117,16 @@ def serve(rank: int, socket_path: str, warm: bool) -> None:
             child = None
             wishes = _wishes(call, rank) if warm else []
             connection.sendall(json.dumps({"exit": status}).encode() + b"\n")
-            for module in wishes:
-                importlib.import_module(module)
-            if wishes:
-                gc.freeze()
+            _import(wishes)
+
+
+def _import(modules: Iterable[str]) -> None:
+    """Import once what calls would have to import each."""
+    gc.disable()  # to look through what an import makes, again and again, takes up to a third of its time
+    for module in modules:
+        importlib.import_module(module)
+    gc.freeze()  # a child that collects garbage leaves what is here alone, and shares the memory
+    gc.enable()
 
 
 def _can_be_warm(module: str) -> bool:
@@ -138,7 +137,7 @@ def _can_be_warm(module: str) -> bool:
 def _wish(call: Path, rank: int, had: set[str]) -> None:
     """In the child: leave word of what it imported that could have been there."""
     wanted = [module for module in sys.modules if _can_be_warm(module) and module not in had]
-    if wanted:
+    with contextlib.suppress(OSError):
         (call / f"{rank}.wishes").write_text("\n".join(wanted))
 
 
@@ -213,8 +212,8 @@ def run_job(rank: int, job: dict[str, Any], call: Path) -> int:
     sys.path[:] = job["sys_path"]
     sys.argv = [""]
     sources.install(job["sources"])
+    had = set(sys.modules)
     try:
-        had = set(sys.modules)
         store = _init_process_group(rank, job, call)
         function, args = cloudpickle.loads((call / "job.pkl").read_bytes())
         result = function(*args)
@@ -222,7 +221,6 @@ def run_job(rank: int, job: dict[str, Any], call: Path) -> int:
         unfinished = call / f"{rank}.unfinished"
         plain.dump(result, unfinished)
         unfinished.rename(call / f"{rank}.result")
-        _wish(call, rank, had)
         # A rank that exits closes its connections: wait until all ranks are done with them.
         store.set(f"done/{rank}", "")
         store.wait([f"done/{r}" for r in range(job["world_size"])], timedelta(seconds=job["timeout"]))
@@ -240,6 +238,8 @@ def run_job(rank: int, job: dict[str, Any], call: Path) -> int:
         unfinished.write_text(json.dumps(report))
         unfinished.rename(call / f"{rank}.error")
         return 1
+    finally:
+        _wish(call, rank, had)
 
 
 def _init_process_group(rank: int, job: dict[str, Any], call: Path) -> "Store":
