@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch.utils.checkpoint import checkpoint
 
-from ringzero import launch
+from ringzero import RankTimeout, launch
 from ringzero.costs import memory
 from ringzero.data_parallel import DistributedDataParallel
 from ringzero.record import recorded
@@ -378,6 +378,46 @@ def test_units_used_twice_or_again_or_by_some_ranks_only():
     for states in launch(work, world_size=3).returns:
         for state in states:
             close(state, dict(module.state_dict()))
+
+
+class LeftOut(torch.nn.Module):
+    """Six layers, of which rank 0 alone uses the fourth: the others come past it, and gather and reduce without it."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(5, 5, dtype=torch.float64) for _ in range(6))
+
+    def forward(self, x):
+        for number, layer in enumerate(self.layers):
+            x = layer(x).tanh() if number != 3 or dist.get_rank() == 0 else x
+        return x
+
+
+def train_left_out(stage, gathers_first=True, **options):
+    torch.manual_seed(0)
+    net = LeftOut()
+    if not gathers_first:
+        STAGES[stage].gathers_first = False
+    model = STAGES[stage](net, torch.optim.SGD, units=list(net.layers), lr=0.1, find_unused=True, **options)
+    for step in range(2):
+        model(torch.full((2, 5), step + 1.0, dtype=torch.float64)).square().mean().backward()
+        model.step()
+        model.zero_grad()
+    return dict(model.state_dict())
+
+
+def test_ranks_may_use_different_units():
+    """On gloo and by NCCL's rules, where they must issue in one order. It would hang if they reduced in between."""
+
+    def work():
+        return [train_left_out(1), *(train_left_out(3, prefetch=ahead) for ahead in (0, 1, 2, 9))]
+
+    for device in ("cpu", "strict"):
+        for first, *others in launch(work, world_size=3, device=device).returns:
+            for other in others:
+                close(other, first)
+    with pytest.raises(RankTimeout, match="stuck for good"):
+        launch(train_left_out, 3, False, world_size=3, device="strict")
 
 
 def when_gradients_are_kept(stage):

@@ -134,8 +134,16 @@ class ZeroModel(Replica):
         with super().no_sync() if "gradients" in self.keeps_whole else nullcontext():
             yield
 
+    @property
+    def gathers_first(self) -> bool:
+        """Whether no gradient is reduced in the backward pass before its last gather has started.
+
+        Ranks that use different units come to a reduction after different gathers. Then each would wait for the other.
+        """
+        return self.gatherer is not None and self.find_unused
+
     def backward_begins(self) -> None:
-        self._in_order.begin(hold=not self._syncing)
+        self._in_order.begin(hold=self.gathers_first or not self._syncing)
 
     def gradient_ready(self, parameter: Parameter) -> None:
         self._in_order.ready(parameter)
@@ -146,6 +154,8 @@ class ZeroModel(Replica):
         if self.gatherer is not None:
             self.gatherer.end()  # first: another rank may need it to go on
         self._in_order.complete()
+        if self.gathers_first:
+            self._in_order.start_full_ones()
         for _ in self._in_order.arrivals():
             pass
         self._in_order.learn_order()

@@ -48,8 +48,9 @@ class ZeroStage3(ZeroModel):
     ``prefetch``  how many units are gathered ahead
 
     A parameter may be read only inside the ``forward`` of its unit. Those not trained, and buffers, stay whole. All
-    ranks gather in one order, so with ``find_unused`` they may use different units; one that is used twice all must use
-    twice. Activations may be recomputed by torch's checkpoint with ``use_reentrant=False``.
+    ranks gather in one order, so with ``find_unused`` they may use different units, but gradients then stay whole
+    until the last gather; a unit that is used twice all must use twice. Activations may be recomputed by torch's
+    checkpoint with ``use_reentrant=False``.
     """
 
     keeps_whole = ()
