@@ -328,6 +328,20 @@ def waited_on_another_stream():
     return x * 2  # WRONG
 
 
+def dropped_while_another_stream_reads():
+    """A tensor is gone before a second stream has read it: the next one may get its memory."""
+    streams = torch.get_device_module(torch.ones(1).device)
+    side, x = streams.Stream(), torch.ones(4)
+    side.wait_stream(streams.current_stream())
+    with streams.stream(side):
+        doubled = x * 2  # WRONG
+    del x
+    others = torch.zeros(4)
+    time.sleep(0.2)
+    streams.current_stream().wait_stream(side)
+    return doubled + others
+
+
 def event_recorded_too_early():
     """The event is recorded before the wait, so it does not include it."""
     streams = torch.get_device_module(torch.ones(1).device)

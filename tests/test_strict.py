@@ -170,6 +170,24 @@ def test_memory_may_move_under_a_message_that_the_stream_has_waited_for():
             assert x.tolist() == list(range(16))
 
 
+def with_a_stream_recorded():
+    streams, x = torch.cpu, torch.ones(4)
+    side = streams.Stream()
+    side.wait_stream(streams.current_stream())
+    with streams.stream(side):
+        doubled = x * 2
+    x.record_stream(side)
+    del x
+    others = torch.zeros(4)
+    streams.current_stream().wait_stream(side)
+    return doubled + others
+
+
+def test_memory_goes_back_when_recorded_streams_have_come_so_far():
+    for value in launch(with_a_stream_recorded, world_size=2, device="strict").returns:
+        assert value.tolist() == [2, 2, 2, 2]
+
+
 def test_no_thread_of_ours_communicates_where_streams_do():
     assert launch(communicating_threads, world_size=2, device="strict").returns == [0, 0]
     assert min(launch(communicating_threads, world_size=2, device="cpu").returns) > 0

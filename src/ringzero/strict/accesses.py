@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from ringzero.record import sources
-from ringzero.strict.streams import Stream
+from ringzero.strict.streams import DEFAULT, Stream
 
 FORGET_AFTER = 4096  # new storages, after which those that are gone are forgotten
 
@@ -80,28 +80,46 @@ def _share_a_byte(first, second):
     return bool((used[0] & used[1]).any())
 
 
+class Storage(NamedTuple):
+    """What is known of a storage.
+
+    ``home``   the stream that its memory goes back to when the storage is dropped
+    ``waits``  the streams that this waits for, by ``record_stream``, besides ``home``
+    ``uses``   the last one by extent, stream and kind
+    """
+
+    reference: torch.multiprocessing.reductions.StorageWeakRef
+    home: Stream
+    waits: set[Stream]
+    uses: dict[tuple, Use]
+
+
 class Memory:
-    """All uses so far: of each storage the last one by extent, stream and kind."""
+    """All uses so far, by storage."""
 
     def __init__(self):
-        self._uses: dict[int, tuple[Any, dict]] = {}  # storage -> (whether it is gone, its uses)
+        self._storages: dict[int, Storage] = {}
+        self._abroad: dict[int, Storage] = {}  # those used on another stream than their own
         self._until_forgotten = FORGET_AFTER
 
-    def _uses_of(self, tensor):
+    def _known(self, tensor, home=DEFAULT):
         storage = tensor.untyped_storage()
-        known = self._uses.get(storage._cdata)
-        if known is None or known[0].expired():
+        known = self._storages.get(storage._cdata)
+        if known is None or known.reference.expired():
             self._forget()
-            known = self._uses[storage._cdata] = (torch.multiprocessing.reductions.StorageWeakRef(storage), {})
-        return known[1]
+            reference = torch.multiprocessing.reductions.StorageWeakRef(storage)
+            known = self._storages[storage._cdata] = Storage(reference, home, set(), {})
+        return known
 
     def use(
         self, tensor: torch.Tensor, writes: bool, stream: Stream, number: int, what: str, pending: Any = None
     ) -> list:
         """Note a use. Returns the communication that must be over before it, really; raises StrictError for a race."""
-        extent, uses = Extent.of(tensor), self._uses_of(tensor)
+        extent = Extent.of(tensor)
         if extent.start == extent.stop:
             return []
+        known = self._known(tensor)
+        uses = known.uses
         new = Use(extent, writes, stream, number, what, sources.callers_line(), pending)
         before = []
         for other in uses.values():
@@ -110,12 +128,34 @@ class Memory:
             if other.pending not in (None, pending) and not other.pending.settled and (writes or other.writes):
                 before += [other.pending] if extent.meets(other.extent) else []
         uses[extent, stream, writes] = new
+        if pending is None and stream is not known.home:
+            self._abroad[tensor.untyped_storage()._cdata] = known
         return before
+
+    def made(self, tensor: torch.Tensor, stream: Stream) -> None:
+        """An operation on ``stream`` returned ``tensor``: new memory is of that stream, all else of the default one."""
+        self._known(tensor, stream)
+
+    def record_stream(self, tensor: torch.Tensor, stream: Stream) -> None:
+        """The memory will be given back only when ``stream`` has come so far."""
+        self._known(tensor).waits.add(stream)
+
+    def check_dropped(self, stream: Stream) -> None:
+        """An operation on ``stream`` may take memory. Raises StrictError if other streams may still use that memory."""
+        for key, known in list(self._abroad.items()):
+            if known.home is stream and known.reference.expired():
+                del self._abroad[key]
+                for use in known.uses.values():
+                    if use.pending is None and not (use.stream in known.waits or stream.knows(use.stream, use.number)):
+                        raise StrictError(
+                            f"{use} uses a tensor of another stream, which was dropped before that stream has waited: "
+                            "others may get its memory too early. Keep it until then, or call its record_stream"
+                        )
 
     def _forget(self):
         self._until_forgotten -= 1
         if self._until_forgotten == 0:
-            self._uses = {key: known for key, known in self._uses.items() if not known[0].expired()}
+            self._storages = {key: known for key, known in self._storages.items() if not known.reference.expired()}
             self._until_forgotten = FORGET_AFTER
 
 

@@ -21,7 +21,7 @@ from ringzero.strict.accesses import Memory, StrictError
 from ringzero.strict.pending import Pending
 
 READS = ("tolist", "numpy", "__array__", "__dlpack__")  # methods that hand values over without an operation of torch
-WITHOUT_VALUES = ("empty", "new_", "_unsafe_view", "set_", "resize_", "record_stream")  # names that begin so
+WITHOUT_VALUES = ("empty", "new_", "_unsafe_view", "set_", "resize_")  # names that begin so
 memory = Memory()
 _issued: list[Pending] = []  # what may never have been waited for, or is not settled
 _watches = False
@@ -42,6 +42,7 @@ class Watching(TorchDispatchMode):
         name = func.overloadpacket.__name__
         stream = streams.current_stream()
         number = stream.next()
+        memory.check_dropped(stream)
         if not (name.startswith(WITHOUT_VALUES) or name.endswith("_like")):
             for tensor, writes in _arguments(func, args, kwargs):
                 use(tensor, writes, stream, number, name)
@@ -52,6 +53,7 @@ class Watching(TorchDispatchMode):
         elif stream is not streams.DEFAULT:
             for leaf in leaves:
                 if isinstance(leaf, torch.Tensor):
+                    memory.made(leaf, stream)
                     use(leaf, True, stream, number, name)
         return result
 
@@ -142,6 +144,7 @@ def start() -> None:
         setattr(torch.Tensor, name, _seeing(getattr(torch.Tensor, name)))
     for place, name, seen in (
         (torch.UntypedStorage, "resize_", _resizing),
+        (torch.Tensor, "record_stream", _recording_stream),
         (threading.Thread, "_bootstrap_inner", _watched),
     ):
         setattr(place, name, seen(getattr(place, name)))
@@ -176,6 +179,14 @@ def _resizing(resize):
         return resize(self, size)
 
     return resize_
+
+
+def _recording_stream(record_stream):
+    @functools.wraps(record_stream)
+    def method(self, stream):
+        return memory.record_stream(self, stream) if isinstance(stream, streams.Stream) else record_stream(self, stream)
+
+    return method
 
 
 def _watched(bootstrap):
