@@ -68,6 +68,8 @@ class Check:
         self.verdicts: list[Verdict] = []  # filled by ``score``
         self._students, self._harness, self._ranks = (function, *uses), harness, ranks
         self._runs: list[Run] = []
+        self._twins: list[tuple[Run, Claim]] = []  # by NCCL's rules
+        self._made: list[Run] = []  # those that ran
         self._claims: list[tuple[str, list[Run], Claim, float]] = []
 
     def run(
@@ -100,10 +102,14 @@ class Check:
     def on_nccl(self, run: Run, claim: Claim, weight: float = 0.5) -> None:
         """Check that ``claim``, which holds for ``run``, would hold on NCCL too: the same call by NCCL's rules.
 
-        A function can be right on gloo and hang on NCCL, or give wrong numbers there (``ringzero.strict``).
+        A function can be right on gloo and hang on NCCL, or give wrong numbers there (``ringzero.strict``). One that is
+        wrong on gloo is not called again.
         """
-        twin = Run(dataclasses.replace(run.case, strict=True), twin=run)
-        self._runs.append(twin)
+        twin = run
+        if not run.case.strict:
+            twin = Run(dataclasses.replace(run.case, strict=True), twin=run)
+            self._runs.append(twin)
+            self._twins.append((twin, claim))
         self._claims.append(("the same by the rules of NCCL", [twin], claim, weight))
 
     def that(self, text: str, runs: Run | Iterable[Run], claim: Claim, weight: float = 1) -> None:
@@ -134,11 +140,13 @@ class Check:
         students = [handle.of(function) for function in self._students]
         # Most ranks first: warm ranks serve smaller numbers too. And gloo before NCCL's rules.
         for strict, ranks in sorted({(run.case.strict, -run.world_size) for run in todo}):
+            if strict:
+                for twin, claim in self._twins:
+                    if twin.problem == NOT_RUN:
+                        twin.problem = self._why_not(twin.twin, claim) or NOT_RUN
             some = [run for run in todo if (run.case.strict, -run.world_size) == (strict, ranks)]
-            for run in some:
-                if run.twin is not None and run.twin.problem is not None:
-                    run.problem = run.twin.problem
             some = [run for run in some if run.problem == NOT_RUN]
+            self._made += some
             try:
                 execute.execute(some, students, self._harness, self._device_of(-ranks, strict))
             except Exception as error:  # ours, not the student's; still a sentence in a table
@@ -183,7 +191,7 @@ class Check:
     def _ran(self):
         """On what the runs were made: "4, 2 ranks: gloo, CPU"."""
         where: dict[str, list[int]] = {}
-        for run in self._runs:
+        for run in self._made:
             device = self._device_of(run.world_size, run.case.strict)
             ranks = where.setdefault(devices.in_words(device), [])
             ranks += [] if run.world_size in ranks else [run.world_size]
