@@ -212,6 +212,10 @@ def test_the_message_of_a_failed_proof_names_the_place():
     twice = Round(src=[1, 1], dst=[0, 0], chunk=[0, 0], reduce=True)
     with pytest.raises(ScheduleError, match="round 0: the transfer 1→0 of chunk 0 adds a contribution already in"):
         verify(Schedule("reduce", "twice", 2, 1, (twice,), root=0))
+    # Rank 0 would have all three if the copy came first, and the executor may take it last.
+    there, back = Round(0, 2, 0, True), Round(src=[2, 1], dst=[0, 0], chunk=[0, 0], reduce=[False, True])
+    with pytest.raises(ScheduleError, match="round 1: the transfer 2→0 of chunk 0 copies to where another transfer"):
+        verify(Schedule("reduce", "unclear", 3, 1, (there, back), root=0))
     with pytest.raises(ScheduleError, match="rank 1 does not hold chunk 0 as promised.*ranks 0"):
         verify(Schedule("broadcast", "lazy", 2, 1, (), root=0))
     with pytest.raises(ScheduleError, match="round 0: the transfer 1→0 of chunk 0 sends something it does not hold"):

@@ -118,7 +118,8 @@ def program(
 class _InPlace:
     """Chunks lie in one buffer, in order."""
 
-    kept, own = 0, ()  # elements of scratch memory that hold chunks; copies within the rank
+    kept = 0  # elements of scratch memory that hold chunks
+    own = ()  # what is copied within the rank
 
     def __init__(self, schedule, rank, numel):
         self._bounds = chunk_bounds(numel, schedule.chunks).tolist()

@@ -2,9 +2,10 @@
 
 Where contributions are summed, the state is a set of ranks for each (rank, chunk), kept as bits. A reduction may only
 join disjoint sets, so a contribution is never counted twice; at the end every chunk must hold exactly the set the
-collective promises. A barrier is the same, but sets may overlap. Where chunks are only copied, one bit says whether
-a rank has a chunk. In an all-to-all each of the N·N chunks passes through few ranks, so these ranks are listed for
-every chunk instead. Chunks never mix, so they are checked a block at a time and memory stays bounded.
+collective promises. A copy may not share its place with another arrival of the round. A barrier is the same, but sets
+may overlap. Where chunks are only copied, one bit says whether a rank has a chunk. In an all-to-all each of the N·N
+chunks passes through few ranks, so these ranks are listed for every chunk instead. Chunks never mix, so they are
+checked a block at a time and memory stays bounded.
 """
 
 from itertools import pairwise
@@ -115,7 +116,13 @@ class _Sets(_Block):
         column = chunk - self.first
         incoming = self.state[src.astype(np.intp) * self.width + column]  # what the sources held at the round's start
         cell = dst.astype(np.intp) * self.width + column
-        for wave in self.waves(cell):
+        waves = self.waves(cell)
+        if len(waves) > 1 and not barrier:
+            unclear = np.isin(cell, cell[waves[1]]) & ~reduce
+            if unclear.any():
+                what = "copies to where another transfer of the round arrives: it is not defined which comes last"
+                _fail(number, src, dst, chunk, unclear, what)
+        for wave in waves:
             at, arriving, adds = cell[wave], incoming[wave], reduce[wave]
             if barrier:
                 arriving |= self.state[at]

@@ -15,13 +15,14 @@ Wait = Callable[[], object]  # returns once something started has ended; raises 
 
 
 class InOrder:
-    """``vectors`` in the order in which they leave, which ``start(vector)`` has them do; it returns a ``Wait``.
+    """``vectors`` in the order in which they leave.
 
-    ``trained``      ``{name: parameter}`` of all that are in the vectors
-    ``find_unused``  parameters may go without a gradient
-    ``in_flight``    how many vectors may still be on their way after the next one has left; None for any number
-    ``learn(came)``  gives the vectors of all later passes, once gradients ``came`` in this order in the first one.
-                     Layers may be registered in any order, so only a backward pass shows which gradients come first
+    ``trained``        ``{name: parameter}`` of all that are in the vectors
+    ``start(vector)``  sends one off and returns a ``Wait``
+    ``learn(came)``    gives the vectors of all later passes, once gradients ``came`` in this order in the first one.
+                       Layers may be registered in any order, so only a backward pass shows which gradients come first
+    ``find_unused``    parameters may go without a gradient
+    ``in_flight``      how many vectors may still be on their way after the next one has left; None for any number
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class InOrder:
             yield vector
 
     def learn_order(self) -> None:
-        """After the first backward pass: let vectors be, and leave, as gradients come on rank 0."""
+        """After the first backward pass: from now on vectors are cut, and leave, in the order of rank 0's gradients."""
         if not self._order_known:
             self._take(self._learn(self._came))
             self._order_known = True

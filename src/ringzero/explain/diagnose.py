@@ -1,7 +1,7 @@
 """Why a call is stuck, in one sentence: who waits where, and who is missing.
 
 ``state`` puts the ranks' records side by side, ``disagreements`` and ``waits`` look for a cause in them, ``sentences``
-says it. Here stands in which order causes are looked for, and when a wait is hopeless.
+says it. This module decides in which order causes are looked for, and when a wait is hopeless.
 """
 
 from ringzero.explain.causes import BehindOthers

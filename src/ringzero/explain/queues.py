@@ -23,6 +23,7 @@ class Queues:
     """
 
     def __init__(self, ranks: Sequence[Iterable[Operation]], one_queue: bool = False):
+        self._all = range(len(ranks))
         self._entries: dict[tuple, list[Entry]] = {}
         self._numbers: dict[int, tuple] = {}  # operation -> what it is on all ranks: the k-th of its channel or group
         self._ends: dict[tuple, list[tuple[tuple, Operation]]] = {}  # number -> its ends: (queue, operation)
@@ -69,11 +70,11 @@ class Queues:
 
     def _advance(self):
         """Whether anything could go on: run what stands at the heads, and take out entries of which all is done."""
-        running, wanted = {}, {}
+        running, wanted = {}, {}  # the ranks that run a number, and those that must run it at once
         for (rank, *_), op in self._running():
             number = self._numbers[id(op)]
             running.setdefault(number, set()).add(rank)
-            wanted[number] = _ranks_of(op)
+            wanted[number] = {op.rank, op.peer_rank} if op.is_message else set(op.members or self._all)
         ran = {number for number, ranks in running.items() if ranks >= wanted[number]} - self._done
         self._done |= ran
         for queue, entries in self._entries.items():
@@ -103,11 +104,6 @@ def _meets(op):
         return ("collective", op.group, op.members)
     ends = (op.rank, op.peer_rank) if op.kind == "send" else (op.peer_rank, op.rank)
     return ("message", op.group, *ends)
-
-
-def _ranks_of(op):
-    """The ranks that must run it before it is done."""
-    return {op.rank, op.peer_rank} if op.is_message else set(op.members) or {op.rank}
 
 
 def another_order(ranks: Sequence[Iterable[Operation]]) -> str | None:

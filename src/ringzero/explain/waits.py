@@ -43,8 +43,8 @@ def not_communicating(ranks: list[RankState]) -> NotCommunicating | None:
 def waiting_for_one_another(ranks: list[RankState]) -> Cause | None:
     """Who keeps the others waiting: a rank that waits for nobody, or else the fewest that break all circles.
 
-    Where there are several such sets, the one is blamed that left out what others did, and then the one that most
-    others need.
+    Where there are several such sets, the blame goes to the one that left out a call which others made; else to the one
+    that most others wait for.
     """
     waits = _waits_for(ranks)
     waited_by = {r: {w for w in waits if r in waits[w]} for r in waits}

@@ -26,6 +26,7 @@ from ringzero.record.operation import Operation
 GRACE_SECONDS = 0.3  # after one rank failed: how long the others have to report their own errors
 STACK_SECONDS = 5.0  # a rank on a busy machine writes its stack within this; one that is stopped never does
 KILL_SECONDS = 30.0
+LONGEST_TIMEOUT = 1e9  # seconds, thirty years; torch cannot take infinity
 _lock = threading.Lock()
 
 
@@ -250,8 +251,8 @@ def prepare(fn: Callable[..., Any], args: tuple[Any, ...], world_size: int, time
         raise TypeError(f"world_size is {world_size!r}; it is the number of ranks, a whole number from 1")
     if world_size < 1:
         raise ValueError(f"world_size is {world_size}; give at least 1 rank")
-    if not timeout > 0:
-        raise ValueError(f"timeout is {timeout!r}; give a positive number of seconds")
+    if not 0 < timeout <= LONGEST_TIMEOUT:
+        raise ValueError(f"timeout is {timeout!r}; give a positive number of seconds, {LONGEST_TIMEOUT:g} at most")
     return _pickle(fn, args)
 
 
@@ -278,7 +279,8 @@ def _culprit(fn: Callable[..., Any], args: tuple[Any, ...]) -> str | None:
             (f"its global {name!r}", fn.__globals__[name]) for name in code.co_names if name in fn.__globals__
         ]
         for name, cell in zip(code.co_freevars, fn.__closure__ or (), strict=True):
-            candidates.append((f"its captured variable {name!r}", cell.cell_contents))
+            with contextlib.suppress(ValueError):  # it has no value yet
+                candidates.append((f"its captured variable {name!r}", cell.cell_contents))
     for name, value in candidates:
         try:
             cloudpickle.dumps(value)

@@ -135,14 +135,14 @@ def _can_be_warm(module: str) -> bool:
 
 
 def _wish(call: Path, rank: int, had: set[str]) -> None:
-    """In the child: leave word of what it imported that could have been there."""
+    """In the child: write down the modules that it had to import, so that the rank imports them for later calls."""
     wanted = [module for module in sys.modules if _can_be_warm(module) and module not in had]
     with contextlib.suppress(OSError):
         (call / f"{rank}.wishes").write_text("\n".join(wanted))
 
 
 def _wishes(call: Path, rank: int) -> list[str]:
-    """What the child of the last call wished for. It may have written nonsense: what is no module is left out."""
+    """The modules that the last call's child wrote down, without what is no module: it may write nonsense."""
     with contextlib.suppress(OSError, ValueError):
         with open(call / f"{rank}.wishes", opener=processes.regular) as file:
             wanted = file.read(1 << 16).split()

@@ -5,6 +5,7 @@ The file is memory-mapped: writing a record costs a few microseconds and no syst
 """
 
 import contextlib
+import itertools
 import json
 import mmap
 import struct
@@ -25,7 +26,7 @@ RECORD = struct.Struct(BEGUN.format + "ddB")
 END, WAIT, THREAD = BEGUN.size, BEGUN.size + 8, BEGUN.size + 16
 TIME, TIME_AND_THREAD = struct.Struct("<d"), struct.Struct("<dB")
 HEAD = struct.Struct("<qqq")  # how many records follow, which was waited for last (its offset, or 0), Python threads
-COUNT = struct.Struct("<q")
+COUNT, WAITED = struct.Struct("<q"), struct.Struct("<qq")  # its parts, which different threads write
 NONE = -1  # no peer, no batch
 MOST_THREADS = 255  # all later threads have this number
 
@@ -62,6 +63,7 @@ class Recorder:
         self._count = self._calls = self._batches = 0
         self._batch = NONE
         self._threads: dict[int, int] = {}
+        self._thread_numbers = itertools.count()
         self.notes_heads = False  # whether ``note_head`` is to be called for each message sent
 
     def operation(
@@ -121,7 +123,7 @@ class Recorder:
         """Which thread this is, in the order in which they first waited or computed."""
         identity = threading.get_ident()
         if identity not in self._threads:
-            self._threads[identity] = min(len(self._threads), MOST_THREADS)
+            self._threads[identity] = min(next(self._thread_numbers), MOST_THREADS)
         return self._threads[identity]
 
     def begin_batch(self) -> None:
@@ -150,7 +152,7 @@ class Recorder:
         """Note that this thread now waits for the operation recorded at ``offset``."""
         if offset is not None:
             TIME_AND_THREAD.pack_into(self._memory, offset + WAIT, time.time(), self._thread())
-            HEAD.pack_into(self._memory, 0, self._count, offset, threading.active_count())
+            WAITED.pack_into(self._memory, COUNT.size, offset, threading.active_count())
 
     def was_waited_for(self, offset: int | None) -> None:
         """Note that the program asked to wait for the operation recorded at ``offset``, and went on."""
@@ -240,7 +242,7 @@ def _type_name(dtype):
 
 
 def waiting(path: str | PathLike) -> tuple[int, int] | None:
-    """What the rank that writes ``path`` waits for now, a value that no later wait repeats; None if it does not wait.
+    """What the rank that writes ``path`` waits for now, a pair that is another in each wait; None if it does not wait.
 
     A rank with more Python threads than one does not count as waiting: another thread may do what it waits for.
     """

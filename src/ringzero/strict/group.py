@@ -4,7 +4,8 @@
   together; a send or receive that stands alone is over only when its other end runs too.
 * Nothing waits when it is issued. ``wait()`` makes the current *stream* wait, not the Python program, which goes on
   until it looks at a result. A blocking call returns no work at all.
-* Outputs hold poison until then. To read or write what is still on its way is an error, with both lines.
+* Until the operation is over and somebody has waited, outputs hold poison: NaN, or -1. To read or write what is still
+  on its way is an error, with both lines.
 * What NCCL refuses is refused.
 
 Seeds decide how long an operation waits before it runs, and whether it reads its inputs when issued or when it runs.
@@ -147,7 +148,7 @@ class StrictProcessGroup(dist.ProcessGroup):
         return StrictWork(entry)
 
     def _check_thread(self, pending):
-        """Two threads may not take turns: on another machine, or another day, the turns would be others."""
+        """Two threads may not take turns: in the next run the order could be another one."""
         me = threading.get_ident()
         alive = {thread.ident for thread in threading.enumerate()}
         self._issuers = {thread: line for thread, line in self._issuers.items() if thread in alive}
