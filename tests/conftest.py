@@ -1,3 +1,4 @@
+import functools
 import re
 import shutil
 from pathlib import Path
@@ -33,8 +34,13 @@ call.launch.__kwdefaults__["timeout"] = 1200.0
 # Warm ranks serve smaller numbers of ranks too. Tests go from few ranks to many, and each larger number would start new
 # ones, so a test process starts with the most that are common.
 MOST_RANKS = 6
-_acquire = pool.acquire
-pool.acquire = lambda world_size: _acquire(max(world_size, MOST_RANKS))
+
+
+def with_most_ranks(acquire):
+    return functools.wraps(acquire)(lambda world_size: acquire(max(world_size, MOST_RANKS)))
+
+
+pool.acquire = with_most_ranks(pool.acquire)
 
 
 def group_of(nodeid):

@@ -87,3 +87,18 @@ def test_a_reason_says_where_it_is_wrong(function, reason):
     on_gloo, on_nccl = (verdict.why for verdict in check.verdicts)
     assert on_nccl.startswith(reason)
     assert (on_gloo is None) == on_nccl.startswith("right on gloo")
+    assert ("NCCL's rules" in check._ran()) == (on_gloo is None)  # what is wrong on gloo is not called again
+
+
+def the_same_ring(tensor):
+    """Another function for the check, which does not run one again that hung."""
+    ring_of_single_messages(tensor)
+
+
+def test_a_strict_lab_checks_once_by_nccls_rules():
+    check = lab.Check(the_same_ring, points=1, world_size=3, device="strict")
+    run = check.run(numel=12)
+    check.on_nccl(run, lab.claims.everyone_has_the_sum)
+    assert check.score() == 0
+    assert "gloo forgives this" in check.verdicts[0].why
+    assert check._ran() == "3 ranks: NCCL's rules, CPU"

@@ -446,6 +446,7 @@ def test_the_trace_is_written_for_perfetto(tmp_path):
         (lambda: launch(dist.get_rank, world_size=True), TypeError, "world_size is True"),
         (lambda: launch(None), TypeError, "launch takes a function to run on each rank, not None"),
         (lambda: launch(dist.get_rank, timeout=0), ValueError, "timeout is 0; give a positive number of seconds"),
+        (lambda: launch(dist.get_rank, timeout=float("inf")), ValueError, "timeout is inf; give a positive number"),
         (lambda: launch(dist.get_rank, device="tpu"), ValueError, 'device is \'tpu\'; it is "auto", "cpu"'),
         (lambda: launch(dist.get_rank, device="cuda:99"), ValueError, 'device="cuda:99" is not there: this'),
         (
@@ -463,6 +464,16 @@ def test_the_trace_is_written_for_perfetto(tmp_path):
 def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_variable_without_a_value_hides_no_other():
+    def work():
+        return later, captured
+
+    captured = threading.Lock()
+    with pytest.raises(TypeError, match="its captured variable 'captured' is a _thread.lock"):
+        launch(work)
+    later = None
 
 
 def test_the_global_that_cannot_travel_is_named():

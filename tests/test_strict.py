@@ -285,6 +285,12 @@ def test_a_ring_of_single_messages_never_ends_and_a_batch_does():
     assert not list(Queues(ring(0)).stuck())
 
 
+def test_a_collective_of_the_default_group_needs_all_ranks():
+    alone = [collective(0, members=()), [], []]
+    assert [op.kind for op in Queues(alone).stuck()] == ["all_reduce"]
+    assert not list(Queues([collective(rank, members=()) for rank in range(3)]).stuck())
+
+
 def test_part_of_a_batch_may_end_before_the_rest():
     """Rank 1 goes on once its own message is there, and rank 0's batch needs what comes of that."""
     ranks = [sends(0, 1, batch=0) + receives(0, 2, batch=0), receives(1, 0) + sends(1, 2), receives(2, 1) + sends(2, 0)]

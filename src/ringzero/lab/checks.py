@@ -140,12 +140,11 @@ class Check:
         students = [handle.of(function) for function in self._students]
         # Most ranks first: warm ranks serve smaller numbers too. And gloo before NCCL's rules.
         for strict, ranks in sorted({(run.case.strict, -run.world_size) for run in todo}):
-            if strict:
-                for twin, claim in self._twins:
-                    if twin.problem == NOT_RUN:
-                        twin.problem = self._why_not(twin.twin, claim) or NOT_RUN
             some = [run for run in todo if (run.case.strict, -run.world_size) == (strict, ranks)]
-            some = [run for run in some if run.problem == NOT_RUN]
+            for run, claim in self._twins:
+                if strict and run.world_size == -ranks:
+                    run.wrong_on_gloo = self._why_not(run.twin, claim)
+            some = [run for run in some if run.wrong_on_gloo is None]
             self._made += some
             try:
                 execute.execute(some, students, self._harness, self._device_of(-ranks, strict))
@@ -161,8 +160,8 @@ class Check:
         return Verdict(text, next((why for why in reasons if why is not None), None), weight)
 
     def _why_not(self, run, claim):
-        if run.twin is not None and (why := self._why_not(run.twin, claim)) is not None:
-            return why  # wrong on gloo already
+        if run.wrong_on_gloo is not None:
+            return run.wrong_on_gloo
         place = f"with {run.case}" if run.twin is None else "right on gloo, wrong on NCCL"
         where = "" if run.problem == failure.not_written(self.name) else f"{place}: "
         problem = run.problem or self._nothing_proved(run)

@@ -84,6 +84,7 @@ class Run:
     printed: list[str] = field(default_factory=list)
     device: str = "cpu"
     twin: "Run | None" = None  # the same call on gloo, of a strict one
+    wrong_on_gloo: str | None = None  # why the claim did not hold there; then this one is not made
 
     @property
     def world_size(self) -> int:
