@@ -108,6 +108,8 @@ WRAPPED = {
     "zero 1": lambda net: ZeroStage1(net, torch.optim.AdamW, bucket_cap_mb=0.002),
     "zero 2": lambda net: ZeroStage2(net, torch.optim.AdamW, bucket_cap_mb=0.002),
     "zero 3": lambda net: ZeroStage3(net, torch.optim.AdamW),
+    "zero 1, ring": lambda net: ZeroStage1(net, torch.optim.AdamW, bucket_cap_mb=0.002, algorithm="ring"),
+    "zero 3, ring": lambda net: ZeroStage3(net, torch.optim.AdamW, algorithm="ring"),
 }
 
 

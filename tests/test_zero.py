@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch.utils.checkpoint import checkpoint
 
-from ringzero import RankTimeout, launch
+from ringzero import RankError, RankTimeout, launch
 from ringzero.costs import memory
 from ringzero.data_parallel import DistributedDataParallel
 from ringzero.record import recorded
@@ -84,6 +84,47 @@ def test_n_ranks_train_as_one_process_on_the_whole_batch(world_size):
         assert max(norms) > MAX_NORM  # it was clipped
         for other in ranks[1:]:
             assert all(torch.equal(other[stage, name][0][key], state[key]) for key in state), (stage, name)
+
+
+def by_each_algorithm(algorithms):
+    results = {}
+    for algorithm in algorithms:
+        for stage in STAGES:
+            model = sharded(stage, "OddSizes", algorithm=algorithm)
+            for step in range(3):
+                step_sharded(model, step)
+            results[algorithm, stage] = model.state_dict()
+    return results
+
+
+@pytest.mark.parametrize("device", ["cpu", "strict"])
+def test_every_algorithm_trains_as_one_process(device):
+    """On NCCL, and so on strict, None is the backend's own."""
+    algorithms = (None, "ring", "flat", "bruck", "backend")
+    expected, _ = alone("OddSizes", steps=3)
+    for rank in launch(by_each_algorithm, algorithms, world_size=3, device=device).returns:
+        for key, state in rank.items():
+            close(dict(state), dict(expected), msg=str(key))
+
+
+def kinds_of(stage, algorithm):
+    model, before = sharded(stage, "OddSizes", algorithm=algorithm), len(recorded())
+    step_sharded(model, 0)
+    return sorted(op.kind for op in recorded()[before:] if op.kind != "header")
+
+
+def test_nccl_has_its_own_collectives_and_gloo_ringzero_s_ring():
+    for stage in STAGES:
+        own = launch(kinds_of, stage, None, device="strict", trace=True).returns[0]
+        assert "reduce_scatter" in own
+        assert not {"send", "recv"}.intersection(own)
+        assert own == launch(kinds_of, stage, "backend", trace=True).returns[0]
+        assert {"send", "recv"}.issubset(launch(kinds_of, stage, None, trace=True).returns[0])
+
+
+def test_unknown_algorithm_is_named():
+    with pytest.raises(RankError, match="algorithm is 'tree'; take one of 'ring', 'flat', 'bruck', 'backend'"):
+        launch(kinds_of, 1, "tree")
 
 
 def whole_step(model, step):

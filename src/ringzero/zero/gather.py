@@ -12,7 +12,7 @@ from torch.nn import Module, Parameter
 from torch.utils._pytree import tree_leaves
 
 from ringzero.data_parallel.in_order import Wait, as_on_rank_0
-from ringzero.zero.travel import Ring
+from ringzero.zero.travel import Travel, start
 from ringzero.zero.vector import ShardedVector
 
 _task, NOT_BACKWARD = torch._C._current_graph_task_id, -1  # which backward pass is running
@@ -21,7 +21,7 @@ _task, NOT_BACKWARD = torch._C._current_graph_task_id, -1  # which backward pass
 class Unit:
     """Vectors that are whole at the same time, from ``start`` to ``free``; their parameters are read after ``wait``."""
 
-    def __init__(self, vectors: Iterable[ShardedVector], travel: Ring):
+    def __init__(self, vectors: Iterable[ShardedVector], travel: Travel):
         self.vectors, self.whole, self._travel = list(vectors), True, travel
         self._device = next((vector.whole.device for vector in self.vectors), torch.device("cpu"))
         self._gathered: Wait | None = None  # of the gather that is on its way
@@ -29,7 +29,7 @@ class Unit:
     def start(self) -> None:
         for vector in self.vectors:
             vector.make_whole()
-        self.whole, self._gathered = True, self._travel.start(self._gather, self._device)
+        self.whole, self._gathered = True, start(self._travel, self._gather, self._device)
 
     def _gather(self) -> None:
         for vector in self.vectors:
@@ -58,7 +58,7 @@ class Gatherer:
     """
 
     def __init__(self, module: Module, parts: Mapping[Module, Mapping[str, Parameter]], vectors: list[ShardedVector],
-                 group: dist.ProcessGroup, travel: Ring, prefetch: int, find_unused: bool):  # fmt: skip
+                 group: dist.ProcessGroup, travel: Travel, prefetch: int, find_unused: bool):  # fmt: skip
         self.group, self.prefetch, self.find_unused = group, prefetch, find_unused
         of_module = {
             each: Unit((v for v in vectors if v.parameters.keys() & named.keys()), travel)

@@ -13,7 +13,7 @@ A model is put together from parts:
 | a stage         | what stays whole on every rank                                             |
 | `ShardedVector` | which memory holds parameters, gradients, and this rank's shards of them   |
 | `InOrder`       | when a vector of gradients leaves to be reduced                            |
-| `Ring`          | how a vector is reduced or gathered (`travel.py`)                          |
+| `Travel`        | how a vector is reduced or gathered (`travel.py`)                          |
 | `Device`        | where the optimizer's copy of the parameters lives and steps (`home.py`)   |
 | `Gatherer`      | when parameters that do not stay whole are gathered, and freed             |
 """
@@ -36,7 +36,7 @@ from ringzero.zero import state
 from ringzero.zero.gather import Gatherer
 from ringzero.zero.home import Device
 from ringzero.zero.optimizers import check_optimizer, parameter_groups
-from ringzero.zero.travel import Ring
+from ringzero.zero.travel import start, travel_of
 from ringzero.zero.units import parameters_of
 from ringzero.zero.vector import ShardedVector
 
@@ -58,9 +58,11 @@ class ZeroModel(Replica):
     ``units``            modules whose parameters do, as in stage 3
     ``find_unused``      parameters may go without a gradient, which counts as zeros; otherwise it is a RuntimeError
     ``unused``           names of parameters not to train
+    ``algorithm``        how vectors are reduced and gathered: a name in ``ALGORITHMS`` of both, or "backend"; by
+                         default what is fastest, NCCL's own collectives and elsewhere ringzero's ring
 
-    Raises ValueError for an optimizer that needs more than a shard, and when the ranks' modules differ; TypeError for
-    an optimizer that is no class of optimizers.
+    Raises ValueError for an optimizer that needs more than a shard, for an unknown ``algorithm``, and when the ranks'
+    modules differ; TypeError for an optimizer that is no class of optimizers.
     """
 
     # Besides optimizer states, which are always sharded. Whole gradients stay until ``zero_grad``; others are freed
@@ -72,8 +74,8 @@ class ZeroModel(Replica):
     def __init__(self, module: Module, optimizer: type[torch.optim.Optimizer], *,
                  groups: Iterable[dict] | None = None, mixed_precision: torch.dtype | None = None,
                  elementwise: bool = False, bucket_cap_mb: float = 25, units: Iterable[Module] | None = None,
-                 find_unused: bool = False, unused: Collection[str] = (), group: dist.ProcessGroup | None = None,
-                 **options: Any):  # fmt: skip
+                 find_unused: bool = False, unused: Collection[str] = (), algorithm: str | None = None,
+                 group: dist.ProcessGroup | None = None, **options: Any):  # fmt: skip
         check_optimizer(optimizer, elementwise)
         if mixed_precision not in (None, torch.bfloat16):
             raise ValueError(f"mixed_precision is {mixed_precision}; take torch.bfloat16, which needs no loss scaling")
@@ -82,7 +84,8 @@ class ZeroModel(Replica):
         super().__init__(module, unused=unused, group=group)
         self.unused, self.find_unused, self.mixed_precision = unused, find_unused, mixed_precision
         self.groups = parameter_groups(groups, self.trained)
-        self.travel, self.home = Ring(self.group), Device()
+        self._travel_of = partial(travel_of, device=next(iter(self.trained.values())).device, algorithm=algorithm)
+        self.travel, self.home = self._travel_of(self.group), Device()
         vectors = [self._vector(members) for members in self._cut(units, bucket_cap_mb)]
         self._in_order = InOrder(
             self.trained, vectors, self._start_reducing, self._as_rank_0, find_unused,
@@ -162,7 +165,7 @@ class ZeroModel(Replica):
 
     def _start_reducing(self, vector: ShardedVector) -> Wait:
         free = None if "gradients" in self.keeps_whole else vector.free_gradient
-        return self.travel.start(partial(vector.reduce, self.travel), vector.whole.device, after=free)
+        return start(self.travel, partial(vector.reduce, self.travel), vector.whole.device, after=free)
 
     def _as_rank_0(self, came: list[Parameter]) -> list[ShardedVector]:
         """The vectors in the order in which rank 0's were filled."""

@@ -12,7 +12,6 @@ from torch.nn import Module
 
 from ringzero.zero.gather import Gatherer
 from ringzero.zero.model import ZeroModel
-from ringzero.zero.travel import Ring
 from ringzero.zero.units import default_units, parameters_of
 
 
@@ -62,7 +61,7 @@ class ZeroStage3(ZeroModel):
         parts = parameters_of(units, module, self.trained)
         own_group = dist.new_group(dist.get_process_group_ranks(self.group), use_local_synchronization=True)
         self.gatherer = Gatherer(
-            module, parts, self.vectors, self.group, Ring(own_group), prefetch, self.find_unused
+            module, parts, self.vectors, self.group, self._travel_of(own_group), prefetch, self.find_unused
         )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from torch.nn import Parameter
 from ringzero.data_parallel.vector import Vector
 from ringzero.record.memory import label
 from ringzero.zero.sharding import Layout
-from ringzero.zero.travel import Ring
+from ringzero.zero.travel import Travel
 
 
 class ShardedVector(Vector):
@@ -56,7 +56,7 @@ class ShardedVector(Vector):
         parameter.grad = None
         self.added.add(parameter)
 
-    def reduce(self, travel: Ring) -> None:
+    def reduce(self, travel: Travel) -> None:
         """Add this rank's shard of the sum of all ranks' ``gradient`` to ``reduced``; the rest of it is worthless."""
         assert self.gradient is not None  # it is full
         shard = travel.reduce(self.gradient)
@@ -74,7 +74,7 @@ class ShardedVector(Vector):
         """Forget what was added up; the memory stays."""
         self.reduced, self.added = None, set()
 
-    def gather(self, travel: Ring) -> None:
+    def gather(self, travel: Travel) -> None:
         """Fill ``whole`` with all ranks' shards."""
         label(self.whole, "parameters")
         if self.own_shard:
