@@ -23,7 +23,7 @@ import torch.distributed as dist
 
 from ringzero.collectives.algorithms import ALGORITHMS
 from ringzero.collectives.auto import chosen
-from ringzero.collectives.run import REDUCE, run, run_all_to_all
+from ringzero.collectives.run import REDUCE, device_of, run, run_all_to_all
 from ringzero.collectives.schedule import chunk_bounds
 
 Group = dist.ProcessGroup | None
@@ -145,7 +145,7 @@ def all_to_all(
 def barrier(*, algorithm: str = "dissemination", group: Group = None, **options: object) -> None:
     """Return when every rank of the group has called ``barrier``."""
     group = _member("barrier", group)
-    token = torch.zeros(1, dtype=torch.uint8, device=_device(group))
+    token = torch.zeros(1, dtype=torch.uint8, device=device_of(group))
     run(_schedule("barrier", algorithm, group, token, options), token, "max", group)
     if token.is_cuda:
         torch.cuda.current_stream().synchronize()
@@ -254,8 +254,3 @@ def _average(tensor, op, group):
     if op == "avg":
         tensor.detach().div_(_member("", group).size())
     return tensor
-
-
-def _device(group):
-    """The device that the group's messages lie on: the GPU for a group with NCCL alone."""
-    return "cuda" if torch.device("cpu") not in group._device_types else "cpu"

@@ -69,6 +69,11 @@ def needs_the_host(device: torch.device, group: dist.ProcessGroup) -> bool:
     return device.type == "cuda" and "nccl" not in dist.get_backend_config(group)
 
 
+def device_of(group: dist.ProcessGroup) -> torch.device:
+    """Where the group's messages lie: on the GPU for a group with NCCL alone."""
+    return torch.device("cuda" if torch.device("cpu") not in group._device_types else "cpu")
+
+
 def _run_here(schedule, memory, sizes, op, group):
     grouped = wire.goes_in_groups(group, memory[0].is_cuda)
     call = _call(schedule, group.rank(), sizes, memory[0].dtype, op, grouped)

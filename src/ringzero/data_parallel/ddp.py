@@ -5,9 +5,8 @@ Three ways of averaging: each gradient at once, all of them at the end, or in bu
 still makes the gradients of earlier layers (see ``in_order``). Li et al., "PyTorch Distributed", VLDB 13 (2020).
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from math import inf
 
 import torch
@@ -15,7 +14,6 @@ import torch.distributed as dist
 from torch.nn import Module, Parameter
 
 from ringzero.data_parallel.buckets import assign
-from ringzero.data_parallel.executor import queue_of
 from ringzero.data_parallel.in_order import InOrder, as_on_rank_0
 from ringzero.data_parallel.replica import Replica, broadcast_state
 from ringzero.data_parallel.travel import BackendsOwn, Ringzeros
@@ -50,6 +48,7 @@ class DistributedDataParallel(Replica):
                        gradients are left after it, so they cannot be clipped
     ``find_unused``    parameters may go without a gradient; otherwise that is a RuntimeError, which names them
     ``unused``         names of parameters that never get one
+    ``broadcast_buffers``  whether rank 0's buffers are everyone's before each forward pass that trains
 
     Raises ValueError for a ``bucket_cap_mb`` that is not positive, and as ``Replica`` does. ``buckets`` are the vectors
     of gradients that travel together, in the order in which they leave.
@@ -57,10 +56,10 @@ class DistributedDataParallel(Replica):
 
     def __init__(self, module: Module, bucket_cap_mb: float = 25, algorithm: str | None = None,
                  step: torch.optim.Optimizer | None = None, find_unused: bool = False, unused: Collection[str] = (),
-                 group: dist.ProcessGroup | None = None):  # fmt: skip
+                 broadcast_buffers: bool = True, group: dist.ProcessGroup | None = None):  # fmt: skip
         if not bucket_cap_mb > 0:
             raise ValueError(f"bucket_cap_mb is {bucket_cap_mb!r}; give a positive number of MiB")
-        super().__init__(module, unused=unused, group=group)
+        super().__init__(module, unused=unused, broadcast_buffers=broadcast_buffers, group=group)
         self.bucket_cap_mb, self.algorithm, self.optimizer = bucket_cap_mb, algorithm, step
         self.find_unused, self._joining = find_unused, False
         self._travel = BackendsOwn(self.group) if algorithm is None else Ringzeros(algorithm, self.group)
@@ -79,10 +78,12 @@ class DistributedDataParallel(Replica):
             bucket.hold_gradient()
         return buckets
 
-    def _cut_as_rank_0(self, came: list[Parameter]) -> list[Vector]:
+    def _cut_as_rank_0(self, came: list[Parameter]) -> Callable[[], list[Vector]]:
         """New buckets, in the order in which rank 0's gradients came."""
-        names = as_on_rank_0([self._names[parameter] for parameter in came], self.group)
-        return self._cut(self.trained[name] for name in names)
+        parameters = list(self.trained.values())
+        places = {parameter: place for place, parameter in enumerate(parameters)}
+        order = as_on_rank_0([places[parameter] for parameter in came], self.group)
+        return lambda: self._cut(parameters[place] for place in order())
 
     def backward_begins(self) -> None:
         if self._joining:
@@ -105,14 +106,16 @@ class DistributedDataParallel(Replica):
                 self.optimizer.zero_grad()
         self._in_order.learn_order()
 
+    def abandon(self) -> None:
+        self._in_order.fill()
+        for _ in self._in_order.arrivals():
+            pass
+
     def _used_on_any_rank(self) -> set[Parameter]:
         """Parameters without a gradient on any rank keep none, as in one process: the optimizer leaves them alone."""
         parameters = list(self.trained.values())
-        used = torch.tensor([p.grad is not None for p in parameters], dtype=torch.uint8, device=parameters[0].device)
-        # Behind the buckets, in their queue: two threads may not use one process group.
-        sum_up = partial(dist.all_reduce, used, op=dist.ReduceOp.MAX, group=self.group)
-        queue_of(self.group, used.device).submit(sum_up).result()
-        return {parameters[i] for i in used.nonzero()}
+        used = self._on_any_rank((p.grad is not None for p in parameters), parameters[0].device)
+        return {p for p, is_used in zip(parameters, used, strict=True) if is_used}
 
     @contextmanager
     def join(self) -> Iterator[None]:

@@ -8,8 +8,11 @@ other forever. So a full vector waits until those before it have left.
 
 from collections.abc import Callable, Iterator, Mapping
 
+import torch
 import torch.distributed as dist
 from torch.nn import Parameter
+
+from ringzero.collectives.run import device_of
 
 Wait = Callable[[], object]  # returns once something started has ended; raises what it raised
 
@@ -19,8 +22,9 @@ class InOrder:
 
     ``trained``        ``{name: parameter}`` of all that are in the vectors
     ``start(vector)``  sends one off and returns a ``Wait``
-    ``learn(came)``    gives the vectors of all later passes, once gradients ``came`` in this order in the first one.
-                       Layers may be registered in any order, so only a backward pass shows which gradients come first
+    ``learn(came)``    begins to ask for the vectors of all later passes, once gradients ``came`` in this order in the
+                       first one; what it returns waits for them. Layers may be registered in any order, so only a
+                       backward pass shows which gradients come first
     ``find_unused``    parameters may go without a gradient
     ``in_flight``      how many vectors may still be on their way after the next one has left; None for any number
     """
@@ -30,17 +34,25 @@ class InOrder:
         trained: Mapping[str, Parameter],
         vectors: list,
         start: Callable[..., Wait],
-        learn: Callable[[list[Parameter]], list],
+        learn: Callable[[list[Parameter]], Callable[[], list]],
         find_unused: bool = False,
         in_flight: int | None = None,
     ):
         self._trained, self._start, self._learn = trained, start, learn
         self._find_unused, self._order_known = find_unused, False
+        self._learned: Callable[[], list] | None = None  # waits for the vectors of later passes
         self._in_flight = len(trained) if in_flight is None else in_flight  # there are no more vectors than parameters
         self._take(vectors)
 
+    @property
+    def vectors(self) -> list:
+        if self._learned is not None:
+            learned, self._learned = self._learned, None
+            self._take(learned())
+        return self._vectors
+
     def _take(self, vectors: list) -> None:
-        self.vectors = vectors
+        self._vectors = vectors
         self.vector_of = {parameter: vector for vector in vectors for parameter in vector.parameters.values()}
 
     def begin(self, hold: bool = False) -> None:
@@ -52,9 +64,19 @@ class InOrder:
             vector.expect_gradients()
 
     def ready(self, parameter: Parameter) -> None:
-        """``parameter.grad`` is complete: it moves into its vector, and what is full now leaves."""
+        """``parameter.grad`` is complete: it moves into its vector, and what is full now leaves.
+
+        Raises RuntimeError if it was complete before in this pass: its vector may have left without the rest.
+        """
+        vector = self.vector_of[parameter]
+        if parameter not in vector.missing:
+            name = next(name for name, p in self._trained.items() if p is parameter)
+            raise RuntimeError(
+                f"the gradient of {name} came twice in one backward pass, as with checkpoint(use_reentrant=True) over "
+                "parts that share a parameter; take use_reentrant=False"
+            )
         self._came.append(parameter)
-        self.vector_of[parameter].put(parameter)
+        vector.put(parameter)
         if not self._hold:
             self.start_full_ones()
 
@@ -74,8 +96,13 @@ class InOrder:
         if missing and not self._find_unused:
             meant = f"if that is meant, use find_unused=True, or unused={missing}"
             raise RuntimeError(f"no gradient in this backward pass for {', '.join(missing)}; {meant}")
-        for name in missing:
-            self.ready(self._trained[name])
+        self.fill()
+
+    def fill(self) -> None:
+        """Zeros take the place of missing gradients."""
+        for parameter in self._trained.values():
+            if parameter in self.vector_of[parameter].missing:
+                self.ready(parameter)
 
     def arrivals(self) -> Iterator:
         """Each vector that has left, once it has arrived."""
@@ -84,13 +111,22 @@ class InOrder:
             yield vector
 
     def learn_order(self) -> None:
-        """After the first backward pass: from now on vectors are cut, and leave, in the order of rank 0's gradients."""
+        """After the first backward pass: later ones have vectors cut, and leave, in the order of rank 0's gradients.
+
+        Nothing waits here: a rank that ends the backward pass of another model first would wait for ever.
+        """
         if not self._order_known:
-            self._take(self._learn(self._came))
+            self._learned = self._learn(self._came)
             self._order_known = True
 
 
-def as_on_rank_0(order: list, group: dist.ProcessGroup) -> list:
-    """Rank 0's ``order``, a list of names or numbers, on every rank."""
-    dist.broadcast_object_list(order, group_src=0, group=group)
-    return order
+def as_on_rank_0(order: list[int], group: dist.ProcessGroup) -> Callable[[], list[int]]:
+    """Begin to give every rank rank 0's ``order``, as long as its own; what is returned waits for it."""
+    numbers = torch.tensor(order, device=device_of(group))
+    work = dist.broadcast(numbers, group_src=0, group=group, async_op=True)
+
+    def known() -> list[int]:
+        work.wait()
+        return numbers.tolist()
+
+    return known

@@ -1,53 +1,118 @@
 """A replica: one rank's copy of the model, whose gradients are shared with the other ranks as they come."""
 
+import copy
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import zip_longest
 from typing import Any, cast
+from weakref import ref
 
 import torch
 import torch.distributed as dist
 from torch.nn import Module, Parameter
+from torch.utils._pytree import tree_leaves
+from torch.utils.weak import WeakIdKeyDictionary
 
 from ringzero.collectives import event_threads
+from ringzero.data_parallel.executor import queue_of
+from ringzero.data_parallel.own_group import own_group
 from ringzero.data_parallel.vector import Vector
+from ringzero.record.eager import not_compiled
+
+_task, NOT_BACKWARD = torch._C._current_graph_task_id, -1  # which backward pass is running
+_replica_of = WeakIdKeyDictionary()  # of each parameter with hooks, a weak reference to its replica
 
 
 class Replica(Module):
     """``module`` with a hook on each trained parameter. Subclasses say what to do when gradients are there.
 
-    All ranks get rank 0's parameters and buffers. ``unused`` names parameters that never get a gradient. The
-    ``state_dict`` is the module's own. Raises ValueError when there is nothing to train, ``unused`` names what is not
-    there, or the ranks' modules differ: the first difference is named.
+    All ranks get rank 0's parameters and buffers, and before each forward pass that trains rank 0's buffers, unless
+    ``broadcast_buffers`` is false. ``unused`` names parameters that never get a gradient. The ``state_dict`` is the
+    module's own. A module that is wrapped again leaves its earlier replica, which cannot be used any more.
 
     ``module``   what was wrapped
     ``trained``  ``{name: parameter}`` of those that require a gradient and are not ``unused``; a tied one comes once
-    ``group``    the process group whose ranks have the copies
+    ``group``    a process group of its own, of the ranks that have the copies
+
+    Raises ValueError when there is nothing to train, ``unused`` names what is not there, a parameter is in another
+    replica with another module, or the ranks' modules differ: the first difference is named. Raises TypeError for a
+    module with a replica inside.
     """
 
     hooks_in_no_sync = False  # whether gradients that no_sync keeps on this rank are announced too
 
-    def __init__(self, module: Module, *, unused: Collection[str] = (), group: dist.ProcessGroup | None = None):
+    def __init__(self, module: Module, *, unused: Collection[str] = (), broadcast_buffers: bool = True,
+                 group: dist.ProcessGroup | None = None):  # fmt: skip
         super().__init__()
-        self.module = module
-        self.group = cast(dist.ProcessGroup, group or dist.group.WORLD)
+        _leave_earlier_replica(module)
+        self.module, self.broadcast_buffers = module, broadcast_buffers
+        ranks_of = cast(dist.ProcessGroup, group or dist.group.WORLD)
         named = dict(module.named_parameters())
         if unknown := set(unused) - named.keys():
             raise ValueError(f"unused has {sorted(unknown)}; the module's parameters are {', '.join(named)}")
         self.trained = {name: p for name, p in named.items() if p.requires_grad and name not in unused}
         if not self.trained:
             raise ValueError(f"{type(module).__name__} has no parameter that requires a gradient: nothing to train")
-        check_alike(module, self.group)
+        check_alike(module, ranks_of)
+        self._own_group = own_group(ranks_of, self)
+        self.group = self._own_group.group
         broadcast_state(module, 0, self.group)
         event_threads.calm()  # so that all-reduces of the backend's own, too, hinder the backward pass less
         self._names = {parameter: name for name, parameter in self.trained.items()}
         self._syncing = True
-        self._backward: int | None = None  # the backward pass that hooks were called in last
+        self._task: int | None = None  # the backward pass that is running, by autograd's number
+        self._in_backward = False  # whether it has brought a gradient; still true later if it ended with an error
+        self._hooks = [p.register_post_accumulate_grad_hook(self._hook) for p in self.trained.values()]
         for parameter in self.trained.values():
-            parameter.register_post_accumulate_grad_hook(self._hook)
+            _replica_of[parameter] = ref(self)
 
+    @not_compiled
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self.module(*args, **kwargs)
+        self._check_usable()
+        if self.broadcast_buffers and self._syncing and torch.is_grad_enabled() and self.module.training:
+            broadcast_changes(list(self.module.buffers()), self.group)
+        output = self.module(*args, **kwargs)
+        for leaf in tree_leaves(output):
+            if isinstance(leaf, torch.Tensor) and leaf.requires_grad:
+                leaf.register_hook(self._backward_reaches_output)
+        return output
+
+    def _check_usable(self) -> None:
+        """Raise RuntimeError if the module has another replica by now, or the last backward pass had an error."""
+        if not self._hooks:
+            raise RuntimeError(
+                f"the {type(self.module).__name__} of this {type(self).__name__} was wrapped again; use the new wrapper"
+            )
+        if _task() == NOT_BACKWARD:
+            if self._in_backward:
+                raise RuntimeError(
+                    f"the last backward pass of this {type(self).__name__} ended with an error; call its zero_grad() "
+                    "on every rank, which ends what is on its way, and go on"
+                )
+            self._task = None
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients. After a backward pass that ended with an error, all ranks must call it."""
+        if self._in_backward and _task() == NOT_BACKWARD:
+            self.abandon()
+            self._end_of_backward()
+        super().zero_grad(set_to_none)
+
+    def leave(self) -> None:
+        """Leave the module as it was before: hooks are removed."""
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks = []
+        for parameter in self.trained.values():
+            _replica_of.pop(parameter, None)
+
+    def __deepcopy__(self, memo: dict) -> "Replica":
+        return _copy_of(type(self), copy.deepcopy(self.module, memo))
+
+    def __reduce__(self) -> tuple:
+        return _copy_of, (type(self), self.module)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """That of the module, as if it were not wrapped."""
@@ -66,13 +131,31 @@ class Replica(Module):
         finally:
             self._syncing = before
 
+    # A backward pass may run others inside, as with ``checkpoint(use_reentrant=True)``. All count as one: it begins
+    # when the outermost reaches an output of the module, or else a parameter, and ends with it.
+
+    def _backward_reaches_output(self, _gradient: torch.Tensor) -> None:
+        if not self._in_backward and self._task != _task():
+            self._task = _task()
+            torch.autograd.Variable._execution_engine.queue_callback(self._end_of_task)
+
     def _hook(self, parameter: Parameter) -> None:  # autograd calls it when parameter.grad is complete
         if self._syncing or self.hooks_in_no_sync:
-            if self._backward != (this_one := torch._C._current_graph_task_id()):
-                self._backward = this_one
+            if self._task is None:
+                self._backward_reaches_output(parameter)
+            if not self._in_backward:
+                self._in_backward = self._own_group.in_use = True
                 self.backward_begins()
-                torch.autograd.Variable._execution_engine.queue_callback(self.backward_over)
             self.gradient_ready(parameter)
+
+    def _end_of_task(self) -> None:
+        self._task = None
+        if self._in_backward:
+            self.backward_over()
+            self._end_of_backward()
+
+    def _end_of_backward(self) -> None:
+        self._task, self._in_backward, self._own_group.in_use = None, False, False
 
     def backward_begins(self) -> None:
         """Called before the first ``gradient_ready`` of a backward pass."""
@@ -83,6 +166,17 @@ class Replica(Module):
     def backward_over(self) -> None:
         """Called at the end of a backward pass, before ``loss.backward()`` returns."""
 
+    def abandon(self) -> None:
+        """Called after a backward pass that ended with an error: end what is on its way, on every rank alike."""
+
+    def _on_any_rank(self, flags: Iterable[bool], device: torch.device) -> list[bool]:
+        """Which of the ``flags`` are true on at least one rank. All ranks must ask at the same place of a pass."""
+        agreed = torch.tensor(list(flags), dtype=torch.uint8, device=device)
+        # Behind the gradients, in their queue: two threads may not use one process group.
+        find_out = partial(dist.all_reduce, agreed, op=dist.ReduceOp.MAX, group=self.group)
+        queue_of(self.group, device).submit(find_out).result()
+        return [bool(flag) for flag in agreed.tolist()]
+
     def _vector(self, parameters: Iterable[Parameter]) -> Vector:
         return Vector({self._names[p]: p for p in parameters}, self.group.size())
 
@@ -91,6 +185,55 @@ def broadcast_state(module: Module, root: int, group: dist.ProcessGroup) -> None
     """Give every rank the parameters and buffers of rank ``root`` of the group."""
     for tensor in [*module.parameters(), *module.buffers()]:
         dist.broadcast(tensor.detach(), group_src=root, group=group)
+
+
+def broadcast_changes(buffers: list[torch.Tensor], group: dist.ProcessGroup) -> None:
+    """Give every rank rank 0's ``buffers``: those of one type in one message. Only those that differ are written to."""
+    kinds: dict[tuple, list[torch.Tensor]] = defaultdict(list)
+    for buffer in buffers:
+        kinds[buffer.dtype, buffer.device].append(buffer.detach())
+    for alike in kinds.values():
+        flat = torch.cat([buffer.reshape(-1) for buffer in alike])
+        dist.broadcast(flat, group_src=0, group=group)
+        if group.rank() != 0:
+            parts = [p.view(b.shape) for b, p in zip(alike, flat.split([b.numel() for b in alike]), strict=True)]
+            differ = torch.stack([(b != p).any() for b, p in zip(alike, parts, strict=True)]).tolist()
+            for buffer, part, differs in zip(alike, parts, differ, strict=True):
+                if differs:  # others autograd may have saved, and would see the write
+                    buffer.copy_(part)
+
+
+def _copy_of(kind: type[Replica], module: Module) -> Replica:
+    """A replica that other ranks know nothing of: to average weights, to evaluate, to load. It cannot be trained."""
+    copied = kind.__new__(kind)
+    Module.__init__(copied)
+    copied.module, copied.trained, copied.broadcast_buffers = module, {}, False
+    copied._task, copied._in_backward, copied._syncing = None, False, True
+    copied._hooks = [p.register_post_accumulate_grad_hook(_refuse) for p in module.parameters() if p.requires_grad]
+    return copied
+
+
+def _refuse(_parameter: Parameter) -> None:
+    raise RuntimeError("this is a copy, whose gradients nobody averages over the ranks; to train it, wrap its `module`")
+
+
+def _leave_earlier_replica(module: Module) -> None:
+    """Have the replica that ``module`` is in already, if any, leave it."""
+    if inside := next((inner for inner in module.modules() if isinstance(inner, Replica)), None):
+        raise TypeError(
+            f"there is a {type(inside).__name__} inside of what was given, a {type(module).__name__}; give the module "
+            "in it, its attribute `module`"
+        )
+    for name, parameter in module.named_parameters():
+        earlier = _replica_of.get(parameter, lambda: None)()
+        if earlier is None:
+            continue
+        if earlier.module is not module:
+            raise ValueError(
+                f"{name} is in a {type(earlier).__name__} of a {type(earlier.module).__name__} already, and would be "
+                f"averaged twice; wrap one module that holds both, or call leave() of the first"
+            )
+        earlier.leave()
 
 
 def check_alike(module: Module, group: dist.ProcessGroup) -> None:

@@ -6,6 +6,11 @@ import torch
 from torch.nn import Parameter
 
 
+def dense(gradient: torch.Tensor) -> torch.Tensor:
+    """The numbers of a gradient, without what autograd knows of them."""
+    return gradient.detach().to_dense() if gradient.is_sparse else gradient.detach()
+
+
 class Vector:
     """``parameters``, all of one type and device, by name, and one 1-D buffer for the gradients of all of them.
 
@@ -29,19 +34,23 @@ class Vector:
     def hold_gradient(self) -> torch.Tensor:
         """Take memory for the buffer, and return it; its values are not defined yet."""
         sizes = [shape.numel() for shape in self._shapes.values()]
-        self.gradient = next(iter(self._shapes)).detach().new_empty(sum(sizes))
+        like = next(iter(self._shapes))
+        self.gradient = torch.empty(sum(sizes), dtype=like.dtype, device=like.device)
         parts = self.gradient.split(sizes)
         self.views = {p: part.view(shape) for (p, shape), part in zip(self._shapes.items(), parts, strict=True)}
         return self.gradient
 
     def put(self, parameter: Parameter) -> None:
-        """Take in ``parameter.grad``, which becomes a view of the buffer; zeros if there is none."""
+        """Take in ``parameter.grad``, which becomes a view of the buffer; zeros if there is none.
+
+        A sparse one becomes dense. One with a graph of its own, of ``backward(create_graph=True)``, loses it.
+        """
         if self.gradient is None:
             self.hold_gradient()
         view = self.views[parameter]
         if parameter.grad is None:
             view.zero_()
         else:
-            torch.div(parameter.grad, self.ranks, out=view)
+            torch.div(dense(parameter.grad), self.ranks, out=view)
             parameter.grad = view
         self.missing.discard(parameter)

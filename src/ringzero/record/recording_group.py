@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
 from ringzero.record import recorder
+from ringzero.record.eager import none_compiled
 from ringzero.record.operation import HEADER
 from ringzero.record.wire import HEADER_TAG
 
@@ -227,7 +228,7 @@ def _recording(method, kind, input_index):
 
     def operation(self, *args, **options):
         tensors = list(_tensors(args[input_index : input_index + 1]))
-        size, dtype = sum(tensor.nbytes for tensor in tensors), tensors[0].dtype if tensors else None
+        size, dtype = sum(map(_bytes, tensors)), tensors[0].dtype if tensors else None
         offset = self._recorder.operation(kind, _root(kind, args, options), size, dtype, self, 0, _describe)
         if self._records_itself:
             self._inner.recorded = (self._recorder, offset)
@@ -276,6 +277,13 @@ def _root(kind, args, options):
     return None
 
 
+def _bytes(tensor):
+    if tensor.layout == torch.strided:
+        return tensor.nbytes
+    parts = tensor.coalesce()
+    return parts.indices().nbytes + parts.values().nbytes
+
+
 def _tensors(tree):
     for item in tree:
         if isinstance(item, torch.Tensor):
@@ -312,3 +320,5 @@ for _method, (_kind, _input) in {
     setattr(TracedProcessGroup, _method, _recording(_method, _kind, _input))
 for _method, _kind in {"send": "send", "recv": "recv", "recv_anysource": "recv"}.items():
     setattr(TracedProcessGroup, _method, _recording_message(_method, _kind))
+for _class in (TracedMessage, TracedWork, TracedBatch, TracedCall, TracedProcessGroup):
+    none_compiled(_class)

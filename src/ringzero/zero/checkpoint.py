@@ -66,7 +66,7 @@ def load(model: ZeroModel, directory: str | os.PathLike) -> Any:
     state.check_fit(_description(model), manifest["model"])
     opened = cache(lambda i: safe_open(directory / manifest["files"][i]["name"], framework="pt"))
     shards = {vector: _read_shards(vector, manifest, opened) for vector in model.vectors}
-    here, aliases = model.module.state_dict(), state.trained_aliases(model)
+    here, aliases = state.here(model), state.trained_aliases(model)
     whole = {name: opened(0).get_tensor(f"whole/{name}") for name in here if name not in aliases}
     state.load_groups(model.optimizer, manifest["groups"])  # the first change
     for vector, states in shards.items():
@@ -81,7 +81,7 @@ def load(model: ZeroModel, directory: str | os.PathLike) -> Any:
 def _description(model):
     """What a set and the model that takes it over must have in common: ``{what: shape or name}``."""
     trained, aliases = state.trained_shapes(model), state.trained_aliases(model)
-    untrained = {name: value for name, value in model.module.state_dict().items() if name not in aliases}
+    untrained = {name: value for name, value in state.here(model).items() if name not in aliases}
     shapes = {f"parameter/{name}": list(shape) for name, shape in trained.items()}
     shapes |= {f"whole/{name}": list(value.shape) for name, value in untrained.items()}
     return {"optimizer": type(model.optimizer).__name__, **shapes}
@@ -94,7 +94,11 @@ def _manifest(model, files, extra):
         for rank in range(model.group.size()):
             for name, start, stop in vector.layout.pieces(rank):
                 pieces.setdefault(name, []).append([rank, start, stop])
-    states = {key: "sharded" if value.dim() else "one" for key, value in _states(model.vectors[0], model).items()}
+    states = {
+        key: "sharded" if value.dim() else "one"
+        for vector in model.vectors
+        for key, value in _states(vector, model).items()
+    }
     groups = [{key: value for key, value in each.items() if key != "params"} for each in model.optimizer.param_groups]
     about = {"model": _description(model), "states": states, "groups": groups, "pieces": pieces}
     return about | {"files": files, "extra": extra}
@@ -114,7 +118,7 @@ def _tensors(model):
                 tensors[f"{key}/{name}"] = value[begin : begin + stop - start] if value.dim() else value.clone()
             begin += stop - start
     if rank == 0:
-        here, aliases = model.module.state_dict(), state.trained_aliases(model)
+        here, aliases = state.here(model), state.trained_aliases(model)
         tensors |= {f"whole/{name}": value.contiguous() for name, value in here.items() if name not in aliases}
     return tensors
 
@@ -122,7 +126,13 @@ def _tensors(model):
 def _read_shards(vector, manifest, opened):
     """This rank's shards of a vector's states, put together from the files' pieces."""
 
+    def is_there(key, name):
+        file, *_ = manifest["pieces"][name][0]
+        return f"{key}/{name}" in opened(file).keys()  # noqa: SIM118  (it is no dict)
+
     def read(key, name, start, stop):
+        if not is_there(key, name):  # a parameter that was never stepped
+            return torch.zeros(stop - start)
         return torch.cat(
             [
                 opened(file).get_slice(f"{key}/{name}")[max(start, begin) - begin : min(stop, end) - begin]
@@ -131,14 +141,15 @@ def _read_shards(vector, manifest, opened):
             ]
         )
 
-    any_one = next(name for name in vector.parameters if name in manifest["pieces"])
-    file, *_ = manifest["pieces"][any_one][0]
-    return {
-        key: state.shard(vector, partial(read, key))
-        if kind == "sharded"
-        else opened(file).get_tensor(f"{key}/{any_one}")
-        for key, kind in manifest["states"].items()
-    }
+    states = {}
+    for key, kind in manifest["states"].items():
+        have = [name for name in vector.parameters if name in manifest["pieces"] and is_there(key, name)]
+        if have and kind == "sharded":
+            states[key] = state.shard(vector, partial(read, key))
+        elif have:
+            file, *_ = manifest["pieces"][have[0]][0]
+            states[key] = opened(file).get_tensor(f"{key}/{have[0]}")
+    return states
 
 
 def _write(path, write):

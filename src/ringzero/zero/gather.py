@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import torch
 import torch.distributed as dist
-from torch.autograd.graph import register_multi_grad_hook
+from torch.autograd.graph import register_multi_grad_hook, saved_tensors_hooks
 from torch.nn import Module, Parameter
 from torch.utils._pytree import tree_leaves
 
 from ringzero.data_parallel.in_order import Wait, as_on_rank_0
+from ringzero.record.eager import not_compiled
 from ringzero.zero.travel import Travel, start
 from ringzero.zero.vector import ShardedVector
 
@@ -19,12 +23,14 @@ _task, NOT_BACKWARD = torch._C._current_graph_task_id, -1  # which backward pass
 
 
 class Unit:
-    """Vectors that are whole at the same time, from ``start`` to ``free``; their parameters are read after ``wait``."""
+    """Vectors that are whole at the same time, from ``start`` to ``free``; after ``wait`` parameters are there."""
 
-    def __init__(self, vectors: Iterable[ShardedVector], travel: Travel):
-        self.vectors, self.whole, self._travel = list(vectors), True, travel
+    def __init__(self, vectors: Iterable[ShardedVector], travel: Travel, gatherer: Gatherer):
+        self.vectors, self.whole, self._travel, self.gatherer = list(vectors), True, travel, gatherer
         self._device = next((vector.whole.device for vector in self.vectors), torch.device("cpu"))
         self._gathered: Wait | None = None  # of the gather that is on its way
+        for vector in self.vectors:
+            _unit_in[vector.whole.untyped_storage()._cdata] = self
 
     def start(self) -> None:
         for vector in self.vectors:
@@ -35,10 +41,16 @@ class Unit:
         for vector in self.vectors:
             vector.gather(self._travel)
 
+    @property
+    def is_there(self) -> bool:
+        return self.whole and self._gathered is None
+
     def wait(self) -> None:
         if self._gathered is not None:
             self._gathered()
             self._gathered = None
+            for vector in self.vectors:
+                vector.show_whole()
 
     def free(self) -> None:
         self.wait()
@@ -46,6 +58,35 @@ class Unit:
             for vector in self.vectors:
                 vector.free_whole()
             self.whole = False
+
+
+# What autograd saves for the backward pass may be in memory that is freed by then. Hooks on what each unit returns have
+# it gathered in time, unless something leaves the unit by another way, such as an attribute. So whoever reads what was
+# saved asks for its unit.
+
+_unit_in: WeakValueDictionary[int, Unit] = WeakValueDictionary()  # by the storage of a vector
+
+
+class Saved(NamedTuple):
+    tensor: torch.Tensor  # detached: one that an operation saved of its own results would keep itself alive
+    version: int
+    unit: Unit | None
+
+
+def _save(tensor: torch.Tensor) -> Saved:
+    unit = _unit_in.get(tensor.untyped_storage()._cdata) if tensor.layout == torch.strided else None
+    return Saved(tensor.detach(), tensor._version, unit)
+
+
+def _read(saved: Saved) -> torch.Tensor:
+    if saved.unit is not None:
+        saved.unit.gatherer.before_backward(saved.unit)
+    elif saved.tensor._version != saved.version:  # autograd itself looks no more
+        raise RuntimeError(
+            "one of the variables needed for gradient computation has been modified by an inplace operation: a tensor "
+            f"of shape {tuple(saved.tensor.shape)} is at version {saved.tensor._version}, expected {saved.version}"
+        )
+    return saved.tensor
 
 
 class Gatherer:
@@ -61,21 +102,34 @@ class Gatherer:
                  group: dist.ProcessGroup, travel: Travel, prefetch: int, find_unused: bool):  # fmt: skip
         self.group, self.prefetch, self.find_unused = group, prefetch, find_unused
         of_module = {
-            each: Unit((v for v in vectors if v.parameters.keys() & named.keys()), travel)
+            each: Unit((v for v in vectors if v.parameters.keys() & named.keys()), travel, self)
             for each, named in parts.items()
             if named or each is module  # a unit without parameters would take the place of one to gather ahead
         }
         self.order = list(of_module.values())  # of the forward pass
         self._root, self._order_known = self.order[0], False
+        self._learned: Callable[[], list[int]] | None = None  # waits for the order of later passes
         self._unit_of = {p: unit for unit in self.order for v in unit.vectors for p in v.parameters.values()}
         self._pass: list[Unit] = []  # the units in the order of the present pass; none between passes
         self._started = 0  # how many of them were gathered
         self._used: list[Unit] = []
         self._task = NOT_BACKWARD
+        self._saving: list[ExitStack] = []  # what ends with each forward pass of a unit that is running
+        self._hooks: list[Any] = []
+        for parameter, unit in self._unit_of.items():  # its gradient is put beside it, so it must have its size
+            self._hooks.append(parameter.register_hook(lambda _, unit=unit: self.before_backward(unit)))
         for each, unit in of_module.items():
             unit.free()
-            each.register_forward_pre_hook(lambda module, args, unit=unit: self._before_forward(unit))
-            each.register_forward_hook(lambda module, args, output, unit=unit: self._after_forward(unit, output))
+            self._hooks += [
+                each.register_forward_pre_hook(partial(self._before_call, each, unit)),
+                each.register_forward_hook(partial(self._after_call, unit)),
+                each.register_forward_hook(partial(self._call_over, unit), always_call=True),
+            ]
+
+    def leave(self) -> None:
+        """Leave the module: no unit is gathered or freed any more."""
+        for hook in self._hooks:
+            hook.remove()
 
     def need(self, unit: Unit) -> None:
         """Have ``unit`` whole. All ranks gather in one order, ahead of use; what is earlier in it is gathered too."""
@@ -104,19 +158,44 @@ class Gatherer:
             unit.free()
         self._pass = []
 
-    def _begin(self, order: list[Unit]) -> None:
+    def _begin(self, forward: bool) -> None:
         self.end()
-        self._pass, self._started, self._used, self._task = order, 0, [], _task()
+        if self._learned is not None:
+            self.order, self._learned = [self.order[i] for i in self._learned()], None
+        backward = [self._root, *[each for each in reversed(self.order) if each is not self._root]]
+        self._pass, self._started, self._used, self._task = self.order if forward else backward, 0, [], _task()
 
-    def _before_forward(self, unit: Unit) -> None:
+    @not_compiled
+    def _before_call(self, own: Module, unit: Unit, module: Module, _args: tuple) -> None:
+        if module is not own:
+            raise RuntimeError(
+                f"this {type(module).__name__} is a copy of a unit of ZeroStage3, and copies have no parameters; load "
+                "the model's state_dict() into a module of your own"
+            )
         if unit is self._root:
-            self._begin(self.order)
+            self._begin(forward=True)
         self.need(unit)
+        self._saving.append(ExitStack())
+        if (
+            torch._C._autograd._top_saved_tensors_default_hooks(False) is None
+        ):  # others, such as checkpoint's, come first
+            self._saving[-1].enter_context(saved_tensors_hooks(_save, _read))
+
+    @not_compiled
+    def _call_over(self, unit: Unit, *_: Any) -> None:
+        if self._saving:
+            self._saving.pop().close()
+        if unit is self._root and _task() == NOT_BACKWARD:
+            self.end()  # if the forward pass failed, too
+
+    @not_compiled
+    def _after_call(self, unit: Unit, _module: Module, _args: tuple, output: Any) -> None:
+        self._after_forward(unit, output)
 
     def _after_forward(self, unit: Unit, output: Any) -> None:
         tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
         if tensors:
-            register_multi_grad_hook(tensors, lambda _: self._before_backward(unit), mode="any")
+            register_multi_grad_hook(tensors, lambda _: self.before_backward(unit), mode="any")
         if _task() == NOT_BACKWARD:  # otherwise a checkpoint computes the unit again, for its backward pass
             unit.free()
         if unit is self._root:
@@ -124,13 +203,16 @@ class Gatherer:
                 self._learn_order()
             self.end()
 
-    def _before_backward(self, unit: Unit) -> None:
+    def before_backward(self, unit: Unit) -> None:
+        """Have ``unit`` whole, in a backward pass."""
+        if _task() == NOT_BACKWARD:
+            raise RuntimeError("what autograd saved in a unit of ZeroStage3 is there in a backward pass only")
         if self._task != _task():
-            self._begin([self._root, *[each for each in reversed(self.order) if each is not self._root]])
-        self.need(unit)
+            self._begin(forward=False)
+        if not unit.is_there:
+            self.need(unit)
 
     def _learn_order(self) -> None:
-        """From now on gather in the order in which rank 0 used its units."""
+        """From the next pass on gather in the order in which rank 0 used its units."""
         used_first = [self.order.index(unit) for unit in dict.fromkeys([*self._used, *self.order])]
-        self.order = [self.order[i] for i in as_on_rank_0(used_first, self.group)]
-        self._order_known = True
+        self._learned, self._order_known = as_on_rank_0(used_first, self.group), True

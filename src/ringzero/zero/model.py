@@ -18,7 +18,7 @@ A model is put together from parts:
 | `Gatherer`      | when parameters that do not stay whole are gathered, and freed             |
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from math import inf
@@ -32,8 +32,10 @@ from torch.utils._pytree import tree_map
 from ringzero.data_parallel.buckets import assign
 from ringzero.data_parallel.in_order import InOrder, Wait, as_on_rank_0
 from ringzero.data_parallel.replica import Replica
+from ringzero.record.eager import not_compiled
 from ringzero.zero import state
 from ringzero.zero.gather import Gatherer
+from ringzero.zero.gone import give_back
 from ringzero.zero.home import Device
 from ringzero.zero.optimizers import check_optimizer, parameter_groups
 from ringzero.zero.travel import start, travel_of
@@ -56,7 +58,8 @@ class ZeroModel(Replica):
     ``elementwise``      vouches that an optimizer not of torch's treats each element on its own
     ``bucket_cap_mb``    MiB of parameters that travel together; or
     ``units``            modules whose parameters do, as in stage 3
-    ``find_unused``      parameters may go without a gradient, which counts as zeros; otherwise it is a RuntimeError
+    ``find_unused``      parameters may go without a gradient; otherwise it is a RuntimeError. One that has none on any
+                         rank is not stepped. So that each can be left out, each travels alone
     ``unused``           names of parameters not to train
     ``algorithm``        how vectors are reduced and gathered: a name in ``ALGORITHMS`` of both, or "backend"; by
                          default what is fastest, NCCL's own collectives and elsewhere ringzero's ring
@@ -74,14 +77,15 @@ class ZeroModel(Replica):
     def __init__(self, module: Module, optimizer: type[torch.optim.Optimizer], *,
                  groups: Iterable[dict] | None = None, mixed_precision: torch.dtype | None = None,
                  elementwise: bool = False, bucket_cap_mb: float = 25, units: Iterable[Module] | None = None,
-                 find_unused: bool = False, unused: Collection[str] = (), algorithm: str | None = None,
+                 find_unused: bool = False, unused: Collection[str] = (), broadcast_buffers: bool = True,
+                 algorithm: str | None = None,
                  group: dist.ProcessGroup | None = None, **options: Any):  # fmt: skip
         check_optimizer(optimizer, elementwise)
         if mixed_precision not in (None, torch.bfloat16):
             raise ValueError(f"mixed_precision is {mixed_precision}; take torch.bfloat16, which needs no loss scaling")
         if not bucket_cap_mb > 0:
             raise ValueError(f"bucket_cap_mb is {bucket_cap_mb!r}; give a positive number of MiB")
-        super().__init__(module, unused=unused, group=group)
+        super().__init__(module, unused=unused, broadcast_buffers=broadcast_buffers, group=group)
         self.unused, self.find_unused, self.mixed_precision = unused, find_unused, mixed_precision
         self.groups = parameter_groups(groups, self.trained)
         self._travel_of = partial(travel_of, device=next(iter(self.trained.values())).device, algorithm=algorithm)
@@ -91,8 +95,9 @@ class ZeroModel(Replica):
             self.trained, vectors, self._start_reducing, self._as_rank_0, find_unused,
             in_flight=None if "gradients" in self.keeps_whole else IN_FLIGHT,
         )  # fmt: skip
-        if mixed_precision is not None:
-            module.to(mixed_precision)  # what is not trained, too
+        if mixed_precision is not None:  # frozen parameters too; buffers may need their precision, such as angles
+            for parameter in filter(torch.is_floating_point, module.parameters()):
+                parameter.data = parameter.data.to(mixed_precision)
         self.optimizer_of = partial(optimizer, **options)
         groups_of_masters = [
             own | {"params": [v.master for v in vectors if not v.parameters.keys().isdisjoint(names)]}
@@ -108,7 +113,7 @@ class ZeroModel(Replica):
     def _cut(self, units: Iterable[Module] | None, bucket_cap_mb: float) -> Iterator[list[Parameter]]:
         """Lists of parameters that travel together, the last layer's first: so their gradients come."""
         parts = [self.trained] if units is None else parameters_of(units, self.module, self.trained).values()
-        cap = bucket_cap_mb if units is None else inf
+        cap = 0 if self.find_unused else bucket_cap_mb if units is None else inf
         for part in reversed(list(parts)):
             for names, _ in self.groups:
                 yield from assign([part[name] for name in reversed(part) if name in names], cap)
@@ -118,6 +123,7 @@ class ZeroModel(Replica):
         own_shard = "parameters" not in self.keeps_whole
         return ShardedVector(named, self.group, self.home.master, self.mixed_precision, own_shard)
 
+    @not_compiled
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         self.check_unchanged()
         if self.mixed_precision is not None:
@@ -149,6 +155,7 @@ class ZeroModel(Replica):
         self._in_order.begin(hold=self.gathers_first or not self._syncing)
 
     def gradient_ready(self, parameter: Parameter) -> None:
+        self._in_order.vector_of[parameter].used = True
         self._in_order.ready(parameter)
         if self.gatherer is not None:
             self.gatherer.gradient_ready(parameter)
@@ -159,23 +166,53 @@ class ZeroModel(Replica):
         self._in_order.complete()
         if self.gathers_first:
             self._in_order.start_full_ones()
+        self._arrive()
+        if self.find_unused and self._syncing:
+            self._leave_unused_alone()
+        self._in_order.learn_order()
+
+    def _arrive(self) -> None:
         for _ in self._in_order.arrivals():
             pass
-        self._in_order.learn_order()
+
+    def _leave_unused_alone(self) -> None:
+        """What no rank has had a gradient of since ``zero_grad`` has none, instead of zeros."""
+        agreed = self._on_any_rank((vector.used for vector in self.vectors), self.vectors[0].whole.device)
+        for vector, used in zip(self.vectors, agreed, strict=True):
+            if not used:
+                vector.forget_gradient()
+
+    def abandon(self) -> None:
+        if self.gatherer is not None:
+            self.gatherer.end()
+        self._in_order.fill()
+        if self.gathers_first:
+            self._in_order.start_full_ones()
+        self._arrive()
 
     def _start_reducing(self, vector: ShardedVector) -> Wait:
         free = None if "gradients" in self.keeps_whole else vector.free_gradient
         return start(self.travel, partial(vector.reduce, self.travel), vector.whole.device, after=free)
 
-    def _as_rank_0(self, came: list[Parameter]) -> list[ShardedVector]:
+    def _as_rank_0(self, came: list[Parameter]) -> Callable[[], list[ShardedVector]]:
         """The vectors in the order in which rank 0's were filled."""
         last_first = dict.fromkeys(self._in_order.vector_of[parameter] for parameter in reversed(came))
-        filled = [self.vectors.index(vector) for vector in reversed(last_first)]
-        return [self.vectors[i] for i in as_on_rank_0(filled, self.group)]
+        vectors = self.vectors
+        order = as_on_rank_0([vectors.index(vector) for vector in reversed(last_first)], self.group)
+        return lambda: [vectors[i] for i in order()]
 
-    @torch.no_grad()
-    def step(self) -> None:
-        """Step this rank's shards with their gradients, and let the ranks share what they stepped."""
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Step this rank's shards with their gradients, and let the ranks share what they stepped.
+
+        ``closure`` computes the loss and its gradients first, as torch's optimizers take it. Returns what it returns.
+        """
+        loss = None if closure is None else closure()
+        with torch.no_grad():
+            self._step()
+        return loss
+
+    def _step(self) -> None:
+        self._check_usable()
         self.check_unchanged()
         if any(vector.added for vector in self.vectors):
             raise RuntimeError("gradients added up in no_sync were not reduced; make the last backward pass outside it")
@@ -191,21 +228,56 @@ class ZeroModel(Replica):
                 vector.gather(self.travel)
 
     @torch.no_grad()
-    def clip_grad_norm_(self, max_norm: float) -> torch.Tensor:
-        """Scale the gradients so that their norm over all ranks is ``max_norm`` at most. Returns the norm it was."""
+    def clip_grad_norm_(
+        self, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+    ) -> torch.Tensor:
+        """Scale the gradients so that their norm over all ranks is ``max_norm`` at most. Returns the norm it was.
+
+        Arguments are those of ``torch.nn.utils.clip_grad_norm_``: ``norm_type`` is positive or ``inf``; a norm that is
+        not finite is a RuntimeError, on every rank, with ``error_if_nonfinite``.
+        """
+        if not norm_type > 0:
+            raise ValueError(f"norm_type is {norm_type!r}; give a positive number, or inf")
         shards = [vector.reduced for vector in self.vectors if vector.reduced is not None]
-        squares = [torch.linalg.vector_norm(shard, dtype=torch.float64).square() for shard in shards]
-        total = sum(squares, torch.zeros((), dtype=torch.float64, device=self.vectors[0].whole.device))
-        dist.all_reduce(total, group=self.group)
+        largest = norm_type == inf
+        device = self.vectors[0].whole.device
+        norms = [torch.linalg.vector_norm(shard, norm_type, dtype=torch.float64) for shard in shards if shard.numel()]
+        each = torch.stack([torch.zeros((), dtype=torch.float64, device=device), *norms])
+        total = each.max() if largest else each.pow(norm_type).sum()
+        dist.all_reduce(total, op=dist.ReduceOp.MAX if largest else dist.ReduceOp.SUM, group=self.group)
+        norm = total if largest else total.pow(1 / norm_type)
+        if error_if_nonfinite and not norm.isfinite():
+            raise RuntimeError(f"the norm of the gradients is {norm.item()}, so they cannot be clipped")
         for shard in shards:
-            shard.mul_((max_norm / (total.sqrt() + 1e-6)).clamp(max=1).to(shard.dtype))
-        return total.sqrt()
+            shard.mul_((max_norm / (norm + 1e-6)).clamp(max=1).to(shard.dtype))
+        return norm
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients."""
         super().zero_grad()
         for vector in self.vectors:
             vector.forget_gradient()
+
+    def leave(self) -> None:
+        """Leave the module whole, with what was stepped, as one process would have it. All ranks must call it."""
+        trained = state.trained_values(self)
+        if self.gatherer is not None:
+            self.gatherer.leave()
+        for name, parameter in self.trained.items():
+            give_back(parameter)
+            parameter.data = trained[name].clone()
+        super().leave()
+
+    def __deepcopy__(self, memo: dict) -> Replica:
+        raise TypeError(self._no_copy())
+
+    def __reduce__(self) -> tuple:
+        raise TypeError(self._no_copy())
+
+    def _no_copy(self) -> str:
+        return (
+            f"a {type(self).__name__} cannot be copied or pickled: each rank has a shard of it. Load its state_dict(), "
+            "which is whole, into a module of your own; zero.checkpoint saves it in shards"
+        )
 
     def state_dict(self) -> dict[str, torch.Tensor]:  # type: ignore[override]
         """The module's ``state_dict``, whole on every rank, trained parameters in the precision they are stepped in."""

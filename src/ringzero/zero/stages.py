@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch.nn import Module
 
+from ringzero.record.eager import not_compiled
 from ringzero.zero.gather import Gatherer
 from ringzero.zero.model import ZeroModel
 from ringzero.zero.units import default_units, parameters_of
@@ -43,13 +44,14 @@ class ZeroStage3(ZeroModel):
     none after the step. As ``fully_shard``: Zhao et al., "PyTorch FSDP", VLDB 16 (2023).
 
     ``units``     modules whose parameters are gathered and freed together; by default the module's children, or what a
-                  container among them holds. What is in no unit, or in several, is whole during the whole pass
+                  container among them holds; of a child with a stack of blocks inside, the blocks. What is in no unit,
+                  or in several, is whole during the whole pass
     ``prefetch``  how many units are gathered ahead
 
-    A parameter may be read only inside the ``forward`` of its unit. Those not trained, and buffers, stay whole. All
-    ranks gather in one order, so with ``find_unused`` they may use different units, but gradients then stay whole
-    until the last gather; a unit that is used twice all must use twice. Activations may be recomputed by torch's
-    checkpoint with ``use_reentrant=False``.
+    A parameter may be used only inside the ``forward`` of its unit; elsewhere that is a RuntimeError which names it.
+    Those not trained, and buffers, stay whole. All ranks gather in one order, so with ``find_unused`` they may use
+    different units, but gradients then stay whole until the last gather; a unit that is used twice all must use twice.
+    Activations may be recomputed by torch's checkpoint. ``torch.compile`` units before the model is sharded.
     """
 
     keeps_whole = ()
@@ -63,6 +65,12 @@ class ZeroStage3(ZeroModel):
         self.gatherer = Gatherer(
             module, parts, self.vectors, self.group, self._travel_of(own_group), prefetch, self.find_unused
         )  # fmt: skip
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return super().forward(*args, **kwargs)
+
+    # Whoever compiles the whole model finds its parameters empty. A unit that was compiled before stays compiled.
+    not_compiled(forward, what_it_calls_too=True)
 
 
 STAGES = {1: ZeroStage1, 2: ZeroStage2, 3: ZeroStage3}

@@ -9,22 +9,35 @@ from functools import partial
 import torch
 
 from ringzero.collectives import all_gather
+from ringzero.zero.gone import readable
 from ringzero.zero.optimizers import sharded_keys
 
 
 def of_module(model):
     """``module.state_dict()``, whole, the trained parameters in the precision they are stepped in."""
+    trained = trained_values(model)
+    aliases = trained_aliases(model)
+    return {key: trained[aliases[key]] if key in aliases else value for key, value in here(model).items()}
+
+
+def here(model):
+    """The module's own ``state_dict``, in which parameters may be empty."""
+    with readable():
+        return model.module.state_dict()
+
+
+def trained_values(model):
+    """``{name: tensor}`` of the trained parameters, whole, in the precision they are stepped in."""
     trained = {}
     for vector in model.vectors:
         trained |= whole(vector, vector.master.detach())
-    aliases = trained_aliases(model)
-    return {key: trained[aliases[key]] if key in aliases else value for key, value in model.module.state_dict().items()}
+    return trained
 
 
 @torch.no_grad()
 def into_module(model, state):
     """Take over a module's ``state_dict``. Raises ValueError, and changes nothing, where it does not fit."""
-    shapes, aliases, ours = trained_shapes(model), trained_aliases(model), model.module.state_dict()
+    shapes, aliases, ours = trained_shapes(model), trained_aliases(model), here(model)
     fits = {key: shapes[aliases[key]] if key in aliases else tuple(value.shape) for key, value in ours.items()}
     check_fit(fits, {key: tuple(value.shape) for key, value in state.items()})
     for vector in model.vectors:
@@ -53,8 +66,9 @@ def of_optimizer(model):
 def into_optimizer(model, state):
     """Take over an optimizer's ``state_dict``. Raises ValueError, and changes nothing, where it does not fit."""
     number, keys = _numbers(model), sharded_keys(model.optimizer_of) if state["state"] else set()
+    due = [name for name in number if not model.find_unused or state["state"].get(number[name])]
     check_fit(
-        {f"{key} of {name}": shape for name, shape in trained_shapes(model).items() for key in keys},
+        {f"{key} of {name}": shape for name, shape in trained_shapes(model).items() if name in due for key in keys},
         {
             f"{key} of {name}": tuple(state["state"][i][key].shape)
             for name, i in number.items()

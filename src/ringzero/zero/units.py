@@ -5,15 +5,36 @@ from collections.abc import Iterable, Iterator, Mapping
 from torch import nn
 
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+NEVER_CALLED = (nn.ParameterList, nn.ParameterDict)
 
 
 def default_units(module: nn.Module) -> Iterator[nn.Module]:
-    """The module's children; in place of a container among them, what it holds."""
+    """The module's children. In place of a container among them, what it holds; in place of a child that has a stack of
+    blocks somewhere inside, as a transformer has, the child's own units.
+    """
     for child in module.children():
         if isinstance(child, CONTAINERS):
+            yield from _held_by(child)
+        elif any(_is_stack(inner) for inner in child.modules()):
             yield from default_units(child)
-        else:
+        elif not isinstance(child, NEVER_CALLED):
             yield child
+
+
+def _held_by(container: nn.Module) -> Iterator[nn.Module]:
+    for child in container.children():
+        if isinstance(child, CONTAINERS):
+            yield from _held_by(child)
+        elif not isinstance(child, NEVER_CALLED):
+            yield child
+
+
+def _is_stack(module: nn.Module) -> bool:
+    """Whether it holds several modules of one class that have parts themselves."""
+    if not isinstance(module, CONTAINERS):
+        return False
+    kinds = [type(child) for child in module.children() if next(child.children(), None) is not None]
+    return len(kinds) > len(set(kinds))
 
 
 def parameters_of(

@@ -6,8 +6,9 @@ import torch
 import torch.distributed as dist
 from torch.nn import Parameter
 
-from ringzero.data_parallel.vector import Vector
+from ringzero.data_parallel.vector import Vector, dense
 from ringzero.record.memory import label
+from ringzero.zero.gone import give_back, take_away
 from ringzero.zero.sharding import Layout
 from ringzero.zero.travel import Travel
 
@@ -36,6 +37,7 @@ class ShardedVector(Vector):
         self.own_shard = own_shard
         self.master = make_master(original[self.owned], self.shard)
         self.reduced: torch.Tensor | None = None
+        self.used = False  # whether a gradient came since ``forget_gradient``, on this rank or on another
         self.added: set[Parameter] = set()  # whose gradients are in ``gradient`` and not in ``reduced`` yet
         self._nothing = self.whole.new_empty(0)
         self._versions = {name: parameter._version for name, parameter in self.parameters.items()}
@@ -51,7 +53,7 @@ class ShardedVector(Vector):
             super().put(parameter)
         else:
             if parameter.grad is not None:
-                self.views[parameter].add_(parameter.grad, alpha=1 / self.ranks)
+                self.views[parameter].add_(dense(parameter.grad), alpha=1 / self.ranks)
             self.missing.discard(parameter)
         parameter.grad = None
         self.added.add(parameter)
@@ -72,7 +74,7 @@ class ShardedVector(Vector):
 
     def forget_gradient(self) -> None:
         """Forget what was added up; the memory stays."""
-        self.reduced, self.added = None, set()
+        self.reduced, self.added, self.used = None, set(), False
 
     def gather(self, travel: Travel) -> None:
         """Fill ``whole`` with all ranks' shards."""
@@ -85,18 +87,19 @@ class ShardedVector(Vector):
     def show_whole(self) -> None:
         """Let each parameter be a view of ``whole``."""
         for name, view in self.layout.views(self.whole).items():
+            give_back(self.parameters[name])
             self.parameters[name].data = view
 
     def free_whole(self) -> None:
         """Give the memory of ``whole`` back: the parameters are empty."""
-        for parameter in self.parameters.values():
+        for name, parameter in self.parameters.items():
             parameter.data = self._nothing
+            take_away(parameter, name, self._shapes[parameter])
         self.whole.untyped_storage().resize_(0)  # what autograd saved refers to it, and finds it filled again later
 
     def make_whole(self) -> None:
-        """Take memory for ``whole`` again, to be filled."""
+        """Take memory for ``whole`` again, to be filled, and then shown."""
         self.whole.untyped_storage().resize_(self.whole.nbytes)
-        self.show_whole()
 
     def changed(self) -> list[str]:
         """Names of parameters whose values the next step would lose.

@@ -1,0 +1,54 @@
+"""A process group for each model: its messages never meet those of another model, or of the program itself.
+
+Two models in one loss find their gradients in an order that may differ between ranks. On one group their sums would
+mix. A group costs sockets and threads, so one whose model is gone serves the next model.
+"""
+
+import gc
+from weakref import WeakKeyDictionary, ref
+
+import torch
+import torch.distributed as dist
+
+from ringzero.collectives.run import device_of
+
+MANY = 8  # groups, before it is worth the time to look for models that are gone
+
+
+class OwnGroup:
+    """A group and the model that has it. ``in_use`` says that messages may be on their way."""
+
+    def __init__(self, group: dist.ProcessGroup, owner: object):
+        self.group, self.owner, self.in_use = group, ref(owner), False
+
+    @property
+    def is_free(self) -> bool:
+        return self.owner() is None and not self.in_use
+
+
+_made: WeakKeyDictionary[dist.ProcessGroup, list[OwnGroup]] = WeakKeyDictionary()  # for ranks of which group
+
+
+def own_group(ranks_of: dist.ProcessGroup, owner: object) -> OwnGroup:
+    """A group of the ranks and backend of ``ranks_of``, for ``owner`` alone. All ranks must ask for it together."""
+    made = _made.setdefault(ranks_of, [])
+    if len(made) >= MANY and not any(each.is_free for each in made):
+        gc.collect()  # a model refers to itself, by the hooks on its parameters
+    # A rank may not have noticed yet that a model is gone. What all find free serves again.
+    free = torch.tensor([each.is_free for each in made], dtype=torch.uint8, device=device_of(ranks_of))
+    if made:
+        dist.all_reduce(free, op=dist.ReduceOp.MIN, group=ranks_of)
+    for i in free.nonzero().flatten().tolist():
+        made[i].owner = ref(owner)
+        return made[i]
+    made.append(OwnGroup(_new(ranks_of), owner))
+    return made[-1]
+
+
+def _new(ranks_of: dist.ProcessGroup) -> dist.ProcessGroup:
+    return dist.new_group(
+        dist.get_process_group_ranks(ranks_of),
+        timeout=ranks_of._get_backend(device_of(ranks_of)).options._timeout,
+        backend=str(dist.get_backend_config(ranks_of)),
+        use_local_synchronization=True,
+    )
