@@ -17,7 +17,8 @@ from torch.utils.checkpoint import checkpoint
 
 from tests.peers.trainers import SGD
 
-WIDTH, BATCH = 6, 24
+WIDTH = 6
+BATCH = 72  # so that 1, 2 or 3 micro-batches on 1 to 4 ranks are all of one size
 ADAMW = (torch.optim.AdamW, {"lr": 0.02, "weight_decay": 0.1})
 BEHAVIOURS = {}
 
@@ -109,8 +110,10 @@ def images(step):
 def tied():
     model = Model(
         lambda self, x: self.head(torch.tanh(self.middle(self.embedding(x).mean(1)))),
-        embedding=nn.Embedding(10, WIDTH), middle=linear(), head=linear(10, bias=False),
-    )  # fmt: skip
+        embedding=nn.Embedding(10, WIDTH),
+        middle=linear(),
+        head=linear(10, bias=False),
+    )
     model.head.weight = model.embedding.weight
     return model
 
@@ -166,8 +169,11 @@ class Boxed(nn.Module):
 simple("A stack of layers", layers)
 simple("AdamW", layers, optimizer=ADAMW)
 simple("Adam with amsgrad", layers, optimizer=(torch.optim.Adam, {"lr": 0.02, "amsgrad": True}))
-simple("SGD with Nesterov momentum", layers,
-       optimizer=(torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}))  # fmt: skip
+simple(
+    "SGD with Nesterov momentum",
+    layers,
+    optimizer=(torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
+)
 simple("Adagrad", layers, optimizer=(torch.optim.Adagrad, {"lr": 0.1}))
 simple("RMSprop", layers, optimizer=(torch.optim.RMSprop, {"lr": 0.01}))
 simple("NAdam", layers, optimizer=(torch.optim.NAdam, {"lr": 0.01}))
@@ -175,10 +181,16 @@ simple("Parameters, a scalar and a buffer beside each other", lambda: nn.Sequent
 simple("Tied embedding and output layer", tied, inputs=tokens)
 simple("A frozen layer in the middle", frozen)
 simple("One module under two names", same_under_two_names)
-simple("One layer used twice in a pass",
-       lambda: Model(lambda self, x: self.once(self.twice(torch.tanh(self.twice(x)))), once=linear(), twice=linear()))  # fmt: skip
-simple("Layers used in another order than registered",
-       lambda: Model(lambda self, x: self.a(torch.tanh(self.b(torch.tanh(self.c(x))))), a=linear(), b=linear(), c=linear()))  # fmt: skip
+simple(
+    "One layer used twice in a pass",
+    lambda: Model(lambda self, x: self.once(self.twice(torch.tanh(self.twice(x)))), once=linear(), twice=linear()),
+)
+simple(
+    "Layers used in another order than registered",
+    lambda: Model(
+        lambda self, x: self.a(torch.tanh(self.b(torch.tanh(self.c(x))))), a=linear(), b=linear(), c=linear()
+    ),
+)
 simple(
     "A module in a module in a module",
     lambda: nn.Sequential(nn.Sequential(layers(1), nn.Sequential(layers(1))), linear()),
@@ -191,70 +203,143 @@ simple(
     "A ModuleDict",
     lambda: Model(lambda self, x: self.of["b"](self.of["a"](x)), of=nn.ModuleDict({"a": Block(), "b": Block()})),
 )
-simple("A ParameterList",
-       lambda: Model(lambda self, x: self.last(x * self.p[0] + self.p[1]), last=linear(),
-                     p=nn.ParameterList([nn.Parameter(torch.ones(WIDTH)), nn.Parameter(torch.zeros(WIDTH))])))  # fmt: skip
-simple("A parameter of no elements",
-       lambda: Model(lambda self, x: self.last(x) + self.nothing.sum(), last=linear(),
-                     nothing=nn.ParameterList([nn.Parameter(torch.ones(0))])[0]))  # fmt: skip
+simple(
+    "A ParameterList",
+    lambda: Model(
+        lambda self, x: self.last(x * self.p[0] + self.p[1]),
+        last=linear(),
+        p=nn.ParameterList([nn.Parameter(torch.ones(WIDTH)), nn.Parameter(torch.zeros(WIDTH))]),
+    ),
+)
+simple(
+    "A parameter of no elements",
+    lambda: Model(
+        lambda self, x: self.last(x) + self.nothing.sum(),
+        last=linear(),
+        nothing=nn.ParameterList([nn.Parameter(torch.ones(0))])[0],
+    ),
+)
 simple(
     "Convolutions", lambda: nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(27, 2)), inputs=images
 )
-simple("Convolutions in channels_last",
-       lambda: nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(27, 2)).to(memory_format=torch.channels_last),
-       inputs=lambda step: images(step).contiguous(memory_format=torch.channels_last))  # fmt: skip
-simple("LayerNorm and GroupNorm",
-       lambda: nn.Sequential(linear(), nn.LayerNorm(WIDTH), nn.Tanh(), nn.GroupNorm(2, WIDTH), linear()))  # fmt: skip
+simple(
+    "Convolutions in channels_last",
+    lambda: nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(27, 2)).to(
+        memory_format=torch.channels_last
+    ),
+    inputs=lambda step: images(step).contiguous(memory_format=torch.channels_last),
+)
+simple(
+    "LayerNorm and GroupNorm",
+    lambda: nn.Sequential(linear(), nn.LayerNorm(WIDTH), nn.Tanh(), nn.GroupNorm(2, WIDTH), linear()),
+)
 simple("BatchNorm in eval mode", lambda: nn.Sequential(linear(), nn.BatchNorm1d(WIDTH), linear()).eval())
-simple("An LSTM", lambda: Model(lambda self, x: self.last(self.lstm(x)[0][:, -1]), lstm=nn.LSTM(3, WIDTH, batch_first=True),
-                                last=linear()), inputs=lambda step: batch(step, 5, 3))  # fmt: skip
-simple("A TransformerEncoderLayer", lambda: nn.TransformerEncoderLayer(WIDTH, 2, 8, dropout=0.0, batch_first=True),
-       inputs=lambda step: batch(step, 4, WIDTH))  # fmt: skip
+simple(
+    "An LSTM",
+    lambda: Model(
+        lambda self, x: self.last(self.lstm(x)[0][:, -1]), lstm=nn.LSTM(3, WIDTH, batch_first=True), last=linear()
+    ),
+    inputs=lambda step: batch(step, 5, 3),
+)
+simple(
+    "A TransformerEncoderLayer",
+    lambda: nn.TransformerEncoderLayer(WIDTH, 2, 8, dropout=0.0, batch_first=True),
+    inputs=lambda step: batch(step, 4, WIDTH),
+)
 simple(
     "Weight norm, a parametrization", lambda: nn.Sequential(nn.utils.parametrizations.weight_norm(linear()), linear())
 )
 simple(
     "An embedding", lambda: nn.Sequential(nn.Embedding(10, WIDTH), nn.Flatten(), nn.Linear(4 * WIDTH, 2)), inputs=tokens
 )
-simple("A sparse embedding", lambda: nn.Sequential(nn.Embedding(10, WIDTH, sparse=True), nn.Flatten(), nn.Linear(4 * WIDTH, 2)),
-       inputs=tokens)  # fmt: skip
+simple(
+    "A sparse embedding",
+    lambda: nn.Sequential(nn.Embedding(10, WIDTH, sparse=True), nn.Flatten(), nn.Linear(4 * WIDTH, 2)),
+    inputs=tokens,
+)
 simple("Activations in place", lambda: nn.Sequential(linear(), nn.ReLU(inplace=True), linear()))
-simple("Two outputs, one of them unused in the loss",
-       lambda: Model(lambda self, x: (self.a(torch.tanh(self.b(x))), self.b(x).detach()), a=linear(), b=linear()),
-       loss_of=lambda model, x: model(x)[0].square().mean())  # fmt: skip
-simple("A dict as output", lambda: Model(lambda self, x: {"loss": {"of": self.a(x)}, "none": None}, a=linear()),
-       loss_of=lambda model, x: model(x)["loss"]["of"].square().mean())  # fmt: skip
-simple("A dataclass as output", lambda: Model(lambda self, x: Output(self.a(x), self.b(x)), a=linear(), b=linear()),
-       loss_of=lambda model, x: (lambda o: o.value.square().mean() + o.other.mean())(model(x)))  # fmt: skip
-simple("A dataclass from a submodule",
-       lambda: Model(lambda self, x: (lambda o: self.last(o.value + o.other))(self.box(x)), box=Boxed(), last=linear()))  # fmt: skip
-simple("An auxiliary loss as an attribute of the module", with_auxiliary_loss,
-       loss_of=lambda model, x: model(x).square().mean() + model.module.penalty)  # fmt: skip
-simple("An auxiliary loss as an attribute of a submodule",
-       lambda: Model(lambda self, x: self.last(torch.tanh(self.gated(x))), gated=Gated(), last=linear()),
-       loss_of=lambda model, x: model(x).square().mean() + model.module.gated.penalty)  # fmt: skip
-simple("Keyword arguments", lambda: Model(lambda self, *, x: self.a(x), a=linear()),
-       loss_of=lambda model, x: model(x=x).square().mean())  # fmt: skip
-simple("Checkpointing without reentry",
-       lambda: Model(lambda self, x: self.c(checkpoint(self.b, checkpoint(self.a, x, use_reentrant=False), use_reentrant=False)),
-                     a=Block(), b=Block(), c=linear()))  # fmt: skip
-simple("Checkpointing with reentry",
-       lambda: Model(lambda self, x: self.c(checkpoint(self.b, checkpoint(self.a, x, use_reentrant=True), use_reentrant=True)),
-                     a=Block(), b=Block(), c=linear()), inputs=lambda step: batch(step).requires_grad_())  # fmt: skip
-simple("Checkpointing with reentry, all parameters inside",
-       lambda: Model(lambda self, x: checkpoint(self.b, checkpoint(self.a, x, use_reentrant=True), use_reentrant=True),
-                     a=Block(), b=Block()), inputs=lambda step: batch(step).requires_grad_())  # fmt: skip
-simple("Checkpointing with reentry of parts that share a layer",
-       lambda: Model(lambda self, x: checkpoint(self.a, checkpoint(self.a, x, use_reentrant=True), use_reentrant=True),
-                     a=Block(), b=Block()), inputs=lambda step: batch(step).requires_grad_(), find_unused=True)  # fmt: skip
+simple(
+    "Two outputs, one of them unused in the loss",
+    lambda: Model(lambda self, x: (self.a(torch.tanh(self.b(x))), self.b(x).detach()), a=linear(), b=linear()),
+    loss_of=lambda model, x: model(x)[0].square().mean(),
+)
+simple(
+    "A dict as output",
+    lambda: Model(lambda self, x: {"loss": {"of": self.a(x)}, "none": None}, a=linear()),
+    loss_of=lambda model, x: model(x)["loss"]["of"].square().mean(),
+)
+simple(
+    "A dataclass as output",
+    lambda: Model(lambda self, x: Output(self.a(x), self.b(x)), a=linear(), b=linear()),
+    loss_of=lambda model, x: (lambda o: o.value.square().mean() + o.other.mean())(model(x)),
+)
+simple(
+    "A dataclass from a submodule",
+    lambda: Model(lambda self, x: (lambda o: self.last(o.value + o.other))(self.box(x)), box=Boxed(), last=linear()),
+)
+simple(
+    "An auxiliary loss as an attribute of the module",
+    with_auxiliary_loss,
+    loss_of=lambda model, x: model(x).square().mean() + model.module.penalty,
+)
+simple(
+    "An auxiliary loss as an attribute of a submodule",
+    lambda: Model(lambda self, x: self.last(torch.tanh(self.gated(x))), gated=Gated(), last=linear()),
+    loss_of=lambda model, x: model(x).square().mean() + model.module.gated.penalty,
+)
+simple(
+    "Keyword arguments",
+    lambda: Model(lambda self, *, x: self.a(x), a=linear()),
+    loss_of=lambda model, x: model(x=x).square().mean(),
+)
+simple(
+    "Checkpointing without reentry",
+    lambda: Model(
+        lambda self, x: self.c(checkpoint(self.b, checkpoint(self.a, x, use_reentrant=False), use_reentrant=False)),
+        a=Block(),
+        b=Block(),
+        c=linear(),
+    ),
+)
+simple(
+    "Checkpointing with reentry",
+    lambda: Model(
+        lambda self, x: self.c(checkpoint(self.b, checkpoint(self.a, x, use_reentrant=True), use_reentrant=True)),
+        a=Block(),
+        b=Block(),
+        c=linear(),
+    ),
+    inputs=lambda step: batch(step).requires_grad_(),
+)
+simple(
+    "Checkpointing with reentry, all parameters inside",
+    lambda: Model(
+        lambda self, x: checkpoint(self.b, checkpoint(self.a, x, use_reentrant=True), use_reentrant=True),
+        a=Block(),
+        b=Block(),
+    ),
+    inputs=lambda step: batch(step).requires_grad_(),
+)
+simple(
+    "Checkpointing with reentry of parts that share a layer",
+    lambda: Model(
+        lambda self, x: checkpoint(self.a, checkpoint(self.a, x, use_reentrant=True), use_reentrant=True),
+        a=Block(),
+        b=Block(),
+    ),
+    inputs=lambda step: batch(step).requires_grad_(),
+    find_unused=True,
+)
 
 
 def sometimes(used):
     """A branch that only some ranks, or none, or some steps use; ``used(x)`` decides."""
     return lambda: Model(
         lambda self, x: self.last(torch.tanh(self.first(x))) + (self.branch(x) if used(x) else 0.0),
-        first=linear(), branch=linear(), last=linear(),
-    )  # fmt: skip
+        first=linear(),
+        branch=linear(),
+        last=linear(),
+    )
 
 
 simple("A layer that is never used, SGD", sometimes(lambda x: False), find_unused=True)
@@ -756,3 +841,46 @@ def loss_weight_by_name(make):
         return model(x).square().mean() + 0.01 * penalty
 
     return train(make(seeded(layers)), loss_of=loss_of)
+
+
+def complex_numbers():
+    scale = nn.ParameterList([nn.Parameter(torch.ones(WIDTH, dtype=torch.complex128))])
+    return Model(lambda self, x: (self.first(x) * self.scale[0]).abs(), first=linear(), scale=scale)
+
+
+simple("Complex parameters", complex_numbers)
+simple("Dropout of nothing", lambda: nn.Sequential(linear(), nn.Dropout(0.0), linear()))
+simple(
+    "Attention",
+    lambda: Model(lambda self, x: self.a(x, x, x)[0], a=nn.MultiheadAttention(WIDTH, 2, batch_first=True)),
+    inputs=lambda step: batch(step, 4, WIDTH),
+)
+simple("A bilinear layer", lambda: Model(lambda self, x: self.a(x, x.flip(-1)), a=nn.Bilinear(WIDTH, WIDTH, 2)))
+simple("A parameter larger than all others", lambda: nn.Sequential(linear(200), nn.Tanh(), nn.Linear(200, 1)))
+
+
+@behaviour
+def set_to_zero(make):
+    """zero_grad(set_to_none=False)."""
+    trainer = make(seeded(layers), ADAMW)
+    for step in range(3):
+        mean_square(trainer, trainer.part(batch(step))).backward()
+        trainer.step()
+        trainer.model.zero_grad(set_to_none=False)
+    return trainer.state()
+
+
+@behaviour
+def loss_scaled_by_hand(make):
+    """A loss scaled up by hand, gradients clipped at the scaled norm."""
+    return train(make(seeded(layers)), loss_of=lambda model, x: 1024 * mean_square(model, x), clip=(10.0,))
+
+
+@behaviour
+def detached_half(make):
+    """A loss that reaches half of the layers, announced."""
+    return train(
+        make(
+            seeded(lambda: Model(lambda self, x: self.b(self.a(x).detach()), a=linear(), b=linear())), find_unused=True
+        )
+    )

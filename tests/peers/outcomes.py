@@ -1,13 +1,46 @@
-"""What comes of a program under a trainer: "right", "refused: …", "stops: …", or "wrong"."""
+"""What comes of a program under a trainer: "right", "wrong", "hangs", or what it was refused with.
+
+``python -m tests.peers.outcomes`` runs every program under every trainer, each in ranks of its own, and writes the
+table that the page "Beside torch" shows and that the tests hold us to.
+"""
+
+import json
+import warnings
+from pathlib import Path
 
 import torch
+from tqdm import tqdm
 
 from ringzero import RankError, RankTimeout, launch
 from tests.peers.behaviours import BEHAVIOURS
-from tests.peers.trainers import OURS, TRAINERS, OneProcess
+from tests.peers.trainers import TRAINERS, OneProcess
 
+TABLE = Path(__file__).resolve().parents[2] / "book" / "beside_torch.json"
+TOLD = "naive and flat cannot find out; they take the names in advance."
+SHARDED = "A rank has only a shard."
+WHY = {
+    "Checkpointing with reentry of parts that share a layer": "The layer's gradient comes in two halves. After the "
+    "first one its bucket is on its way already.",
+    "A layer that is never used, unannounced": "A rank cannot know whether another rank has a gradient. PyTorch's "
+    "DDP says so at the next forward pass, we at the end of this backward pass.",
+    "A layer that is never used, SGD": TOLD,
+    "A layer that is never used, AdamW": TOLD,
+    "A layer that is used in every second step, AdamW": TOLD,
+    "A layer that only one rank's samples use, AdamW": "naive and flat cannot find out.",
+    "A loss that reaches half of the layers, announced": TOLD,
+    "Two models in one loss, whose order differs between ranks": "Rank 0 waits for a message of the first model, "
+    "rank 1 for one of the second. Only DDP and stage 1, which wait for nothing before the end, can do it.",
+    "A layer is unfrozen in between": "Its optimizer has no shard of it. Wrapping the module again makes one.",
+    "Rank 0 alone evaluates the module, not the wrapper": "In stage 3 no rank has all parameters, so all must help.",
+    "AveragedModel of the wrapper": "It copies the wrapper. " + SHARDED,
+    "deepcopy of the wrapper, to evaluate": SHARDED,
+    "torch.save and torch.load of the wrapper, to evaluate": SHARDED,
+    "A parameter is overwritten in place in between": "In stage 3 there is nothing to write to.",
+    "A penalty of the weights themselves in the loss": "In stage 3 weights are there only while their unit computes.",
+}
 RIGHT, WRONG, HANGS = "right", "wrong", "hangs"
 TOLERANCE = 1e-10  # sums in another order, in float64
+LONGEST = 300  # characters of a message that are kept
 
 
 def alone(name):
@@ -16,6 +49,7 @@ def alone(name):
 
 
 def on_a_rank(names, trainer):
+    warnings.simplefilter("ignore")
     return [BEHAVIOURS[name](TRAINERS[trainer]) for name in names]
 
 
@@ -27,12 +61,7 @@ def of(name, trainer, world_size=2):
         return HANGS
     except RankError as error:
         return said(str(error))
-    return compared(name, [rank[0] for rank in ranks])
-
-
-def compared(name, ranks):
-    expected = alone(name)
-    return RIGHT if all(is_close(expected, state) for state in ranks) else WRONG
+    return RIGHT if all(is_close(alone(name), rank[0]) for rank in ranks) else WRONG
 
 
 def is_close(expected, state):
@@ -42,17 +71,20 @@ def is_close(expected, state):
 
 
 def said(message):
-    """The sentence of an error, without what only one run says."""
-    line = next(
-        line for line in message.splitlines() if line.partition(":")[0].endswith(("Error", "Exception", "Unsupported"))
-    )
+    """The sentence of an error, without its traceback."""
+    kinds = ("Error", "Exception", "Unsupported")
+    line = next(line for line in message.splitlines() if line.partition(":")[0].endswith(kinds))
     kind, _, text = line.partition(": ")
-    return f"{kind.rpartition('.')[2]}: {text.strip()}"
+    return f"{kind.rpartition('.')[2]}: {text.strip()}"[:LONGEST]
 
 
-def table(progress=lambda rows: rows):
-    """``{program: {trainer: outcome}}`` of all, each in ranks of its own."""
-    return {name: {trainer: of(name, trainer) for trainer in TRAINERS} for name in progress(list(BEHAVIOURS))}
+def table():
+    """``{program: {"outcomes": {trainer: outcome}, "why": why one of ours is not right}}``."""
+    return {
+        name: {"outcomes": {trainer: of(name, trainer) for trainer in TRAINERS}, "why": WHY.get(name, "")}
+        for name in tqdm(BEHAVIOURS)
+    }
 
 
-__all__ = ["OURS"]
+if __name__ == "__main__":
+    TABLE.write_text(json.dumps(table(), indent=1) + "\n")

@@ -1,5 +1,6 @@
 """Trainers under one interface: ``make(module, optimizer, **options)`` wraps a module and makes its optimizer."""
 
+import functools
 from contextlib import nullcontext
 
 import torch
@@ -61,13 +62,17 @@ class OnRanks(OneProcess):
         return self.model.no_sync()
 
 
+def expects_unused(options):
+    """``find_unused``, or the names of parameters that are ``unused``."""
+    return bool(options.get("find_unused") or options.get("unused"))
+
+
 def _ours(kind, **fixed):
     class Ours(OnRanks):
         def wrapped(self, module, options):
-            find_unused = (
-                {"find_unused": True} if options.get("find_unused") and kind is DistributedDataParallel else {}
-            )
-            return kind(module, **fixed, **find_unused)
+            if kind is DistributedDataParallel:
+                return kind(module, **fixed, find_unused=expects_unused(options))
+            return kind(module, **fixed, unused=options.get("unused", ()))
 
     return Ours
 
@@ -78,7 +83,7 @@ def _stage(number):
             return None  # it makes its optimizer itself
 
         def optimizer_of(self, kind, arguments):
-            find_unused = bool(self.options.get("find_unused"))
+            find_unused = expects_unused(self.options)
             small = {} if number == 3 else {"bucket_cap_mb": 0.0005}
             self.model = STAGES[number](self.module, kind, find_unused=find_unused, **small, **arguments)
             return self.model.optimizer
@@ -99,10 +104,16 @@ def _stage(number):
     return Zero
 
 
+@functools.cache
+def plain_gloo():
+    """A group that does not record, as torch's wrappers would have it without us."""
+    return dist.new_group(backend="gloo")
+
+
 class TorchsDDP(OnRanks):
     def wrapped(self, module, options):
         return nn.parallel.DistributedDataParallel(
-            module, find_unused_parameters=bool(options.get("find_unused")), bucket_cap_mb=0.0005
+            module, find_unused_parameters=expects_unused(options), process_group=plain_gloo()
         )
 
 
@@ -111,7 +122,7 @@ class TorchsZeroRedundancy(TorchsDDP):
         from torch.distributed.optim import ZeroRedundancyOptimizer
 
         trained = [p for p in self.module.parameters() if p.requires_grad]
-        return ZeroRedundancyOptimizer(trained, optimizer_class=kind, **arguments)
+        return ZeroRedundancyOptimizer(trained, kind, process_group=plain_gloo(), **arguments)
 
 
 class TorchsFSDP2(OnRanks):
@@ -119,7 +130,7 @@ class TorchsFSDP2(OnRanks):
         from torch.distributed.device_mesh import DeviceMesh
         from torch.distributed.fsdp import fully_shard
 
-        mesh = DeviceMesh("cpu", list(range(dist.get_world_size())))
+        mesh = DeviceMesh.from_group(plain_gloo(), "cpu")
         for child in module.children():
             if next(child.parameters(), None) is not None and not isinstance(child, nn.ModuleList):
                 fully_shard(child, mesh=mesh)

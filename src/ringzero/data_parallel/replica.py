@@ -2,7 +2,7 @@
 
 import copy
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import zip_longest
@@ -17,7 +17,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from ringzero.collectives import event_threads
 from ringzero.data_parallel.executor import queue_of
-from ringzero.data_parallel.own_group import own_group
+from ringzero.data_parallel.own_group import OwnGroup, own_group
 from ringzero.data_parallel.vector import Vector
 from ringzero.record.eager import not_compiled
 
@@ -56,15 +56,16 @@ class Replica(Module):
         if not self.trained:
             raise ValueError(f"{type(module).__name__} has no parameter that requires a gradient: nothing to train")
         check_alike(module, ranks_of)
-        self._own_group = own_group(ranks_of, self)
-        self.group = self._own_group.group
+        self._own_groups: list[OwnGroup] = []
+        self.group = self._new_group(ranks_of)
         broadcast_state(module, 0, self.group)
         event_threads.calm()  # so that all-reduces of the backend's own, too, hinder the backward pass less
         self._names = {parameter: name for name, parameter in self.trained.items()}
         self._syncing = True
         self._task: int | None = None  # the backward pass that is running, by autograd's number
         self._in_backward = False  # whether it has brought a gradient; still true later if it ended with an error
-        self._hooks = [p.register_post_accumulate_grad_hook(self._hook) for p in self.trained.values()]
+        hook = _weakly(self)
+        self._hooks = [p.register_post_accumulate_grad_hook(hook) for p in self.trained.values()]
         for parameter in self.trained.values():
             _replica_of[parameter] = ref(self)
 
@@ -144,7 +145,7 @@ class Replica(Module):
             if self._task is None:
                 self._backward_reaches_output(parameter)
             if not self._in_backward:
-                self._in_backward = self._own_group.in_use = True
+                self._set_in_backward(True)
                 self.backward_begins()
             self.gradient_ready(parameter)
 
@@ -155,7 +156,13 @@ class Replica(Module):
             self._end_of_backward()
 
     def _end_of_backward(self) -> None:
-        self._task, self._in_backward, self._own_group.in_use = None, False, False
+        self._task = None
+        self._set_in_backward(False)
+
+    def _set_in_backward(self, value: bool) -> None:
+        self._in_backward = value
+        for own in self._own_groups:
+            own.in_use = value
 
     def backward_begins(self) -> None:
         """Called before the first ``gradient_ready`` of a backward pass."""
@@ -169,6 +176,14 @@ class Replica(Module):
     def abandon(self) -> None:
         """Called after a backward pass that ended with an error: end what is on its way, on every rank alike."""
 
+    def _check_none_is_missing(self) -> None:
+        """Raise RuntimeError, with names, if a parameter has no gradient: other ranks may have one of it."""
+        if missing := [name for name, p in self.trained.items() if p.grad is None]:
+            raise RuntimeError(
+                f"no gradient in this backward pass for {', '.join(missing)}; if that is meant on every rank, use "
+                f"unused={missing}; if it differs, DistributedDataParallel with find_unused=True"
+            )
+
     def _on_any_rank(self, flags: Iterable[bool], device: torch.device) -> list[bool]:
         """Which of the ``flags`` are true on at least one rank. All ranks must ask at the same place of a pass."""
         agreed = torch.tensor(list(flags), dtype=torch.uint8, device=device)
@@ -176,6 +191,11 @@ class Replica(Module):
         find_out = partial(dist.all_reduce, agreed, op=dist.ReduceOp.MAX, group=self.group)
         queue_of(self.group, device).submit(find_out).result()
         return [bool(flag) for flag in agreed.tolist()]
+
+    def _new_group(self, ranks_of: dist.ProcessGroup) -> dist.ProcessGroup:
+        """A process group of the same ranks for this replica alone."""
+        self._own_groups.append(own_group(ranks_of, self))
+        return self._own_groups[-1].group
 
     def _vector(self, parameters: Iterable[Parameter]) -> Vector:
         return Vector({self._names[p]: p for p in parameters}, self.group.size())
@@ -201,6 +221,22 @@ def broadcast_changes(buffers: list[torch.Tensor], group: dist.ProcessGroup) -> 
             for buffer, part, differs in zip(alike, parts, differ, strict=True):
                 if differs:  # others autograd may have saved, and would see the write
                     buffer.copy_(part)
+
+
+def _weakly(replica: Replica) -> Callable[[Parameter], None]:
+    """Its hook on parameters. What torch keeps Python cannot see, so the hook may not keep the replica alive."""
+    weak, kind = ref(replica), type(replica).__name__
+
+    def hook(parameter: Parameter) -> None:
+        replica = weak()
+        if replica is None:
+            raise RuntimeError(
+                f"the {kind} that averages this gradient is gone; keep it while its module is trained, or call its "
+                "leave() before"
+            )
+        replica._hook(parameter)
+
+    return hook
 
 
 def _copy_of(kind: type[Replica], module: Module) -> Replica:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import torch
 import torch.distributed as dist
@@ -89,6 +89,18 @@ def _read(saved: Saved) -> torch.Tensor:
     return saved.tensor
 
 
+def _weakly(unit: Unit) -> Callable[[torch.Tensor], None]:
+    """A hook on its parameters, which does not keep it alive."""
+    weak = ref(unit)
+
+    def hook(_gradient: torch.Tensor) -> None:
+        unit = weak()
+        if unit is not None:
+            unit.gatherer.before_backward(unit)
+
+    return hook
+
+
 class Gatherer:
     """Hooks on a module's units, ``parts``, ``{unit: its parameters by name}``, the module itself first.
 
@@ -117,7 +129,7 @@ class Gatherer:
         self._saving: list[ExitStack] = []  # what ends with each forward pass of a unit that is running
         self._hooks: list[Any] = []
         for parameter, unit in self._unit_of.items():  # its gradient is put beside it, so it must have its size
-            self._hooks.append(parameter.register_hook(lambda _, unit=unit: self.before_backward(unit)))
+            self._hooks.append(parameter.register_hook(_weakly(unit)))
         for each, unit in of_module.items():
             unit.free()
             self._hooks += [

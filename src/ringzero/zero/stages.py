@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch.nn import Module
 
 from ringzero.record.eager import not_compiled
@@ -61,10 +60,8 @@ class ZeroStage3(ZeroModel):
         units = list(default_units(module) if units is None else units)
         super().__init__(module, optimizer, units=units, **options)
         parts = parameters_of(units, module, self.trained)
-        own_group = dist.new_group(dist.get_process_group_ranks(self.group), use_local_synchronization=True)
-        self.gatherer = Gatherer(
-            module, parts, self.vectors, self.group, self._travel_of(own_group), prefetch, self.find_unused
-        )  # fmt: skip
+        travel = self._travel_of(self._new_group(self.group))  # gathers need not queue behind reductions
+        self.gatherer = Gatherer(module, parts, self.vectors, self.group, travel, prefetch, self.find_unused)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return super().forward(*args, **kwargs)
