@@ -16,6 +16,7 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium on t
 SLOWEST = (
     *("test_book", "lab 06", "lab 04", "test_grading", "lab 02", "lab 01", "test_generated_faults", "lab 09", "lab 03"),
     *(
+        "test_peers",
         "test_cluster",
         "test_strict",
         "lab 05",
@@ -25,7 +26,7 @@ SLOWEST = (
         "test_collectives",
         "test_data_parallel",
     ),
-    *("test_launch", "test_bench_launch"),
+    *("test_transformers", "test_launch", "test_bench_launch"),
 )
 
 # A call of ``launch`` that sets no limit gets one that no load on the machine makes it reach.

@@ -1,5 +1,6 @@
 """ZeRO against one process on the whole batch: values, bytes held and sent, and the order of events."""
 
+import copy
 import functools
 import gc
 import re
@@ -721,3 +722,78 @@ def test_an_optimizer_can_be_vouched_for():
         return type(zero(optimizer=Mine, elementwise=True).optimizer).__name__
 
     assert launch(work).returns == ["Mine"] * 2
+
+
+def outside_of_forward():
+    """What a parameter of stage 3 says while it is not gathered."""
+    model = ZeroStage3(mlp(), torch.optim.SGD, lr=0.1)
+    weight = model.module[0].weight
+    said = [
+        awkward.error_of(act)
+        for act in (
+            lambda: weight.norm(),
+            lambda: weight.data.fill_(1.0),
+            lambda: copy.deepcopy(model.module),
+            lambda: model.module.state_dict(),
+        )
+    ]
+    with torch.no_grad():
+        before = model.module[0](torch.ones(8))  # a unit on its own gathers itself
+    return said, [weight.numel(), *weight.shape], repr(weight), before.shape[0]
+
+
+def test_what_is_not_gathered_cannot_be_used_and_has_its_size():
+    for said, sizes, shown, width in launch(outside_of_forward).returns:
+        *_, copied, _ = said
+        assert "a module in ZeroStage3 cannot be copied or pickled" in copied
+        assert all("0.weight is used where it is not gathered" in each for each in said if each is not copied), said
+        assert sizes == [64, 8, 8]
+        assert shown == "0.weight: (8, 8), not gathered"
+        assert width == 8
+
+
+def wrapped_twice(stage):
+    """The second wrapping begins with what the first one trained, in the precision it was trained in."""
+    module = mlp(dist.get_rank())
+    first = STAGES[stage](module, torch.optim.SGD, lr=0.1, mixed_precision=torch.bfloat16)
+    whole_step_of(first)
+    trained = first.state_dict()
+    second = STAGES[stage](module, torch.optim.AdamW, lr=0.1)
+    same = all(torch.equal(value, trained[name]) for name, value in second.state_dict().items())
+    return same, awkward.error_of(lambda: first(torch.ones(2, 8))), awkward.error_of(first.step)
+
+
+def whole_step_of(model):
+    model(torch.ones(2, 8) * (1 + dist.get_rank())).square().mean().backward()
+    model.step()
+    model.zero_grad()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_second_wrapper_takes_over_and_the_first_one_says_so(stage):
+    for same, forward, step in launch(wrapped_twice, stage).returns:
+        assert same
+        assert "was wrapped again; use the new wrapper" in forward
+        assert forward == step
+
+
+def steps_with_closure():
+    model = sharded(2, "OddSizes", torch.optim.SGD, {"lr": 0.1})
+    tokens, targets = awkward.batch(0)
+
+    def closure():
+        loss = awkward.loss_of(model, tokens, targets)
+        loss.backward()
+        return loss
+
+    losses = []
+    for _ in range(3):
+        losses.append(model.step(closure).item())
+        model.zero_grad()
+    return losses
+
+
+def test_a_closure_is_called_and_its_loss_returned():
+    for losses in launch(steps_with_closure).returns:
+        assert losses == sorted(losses, reverse=True)
+        assert losses[0] > losses[-1]

@@ -144,15 +144,16 @@ def with_auxiliary_loss():
 
 
 class Gated(nn.Module):
-    """Its auxiliary loss is an attribute, made of its parameter."""
+    """Its auxiliary loss is an attribute. The backward pass reaches it before what the module returned."""
 
     def __init__(self):
         super().__init__()
-        self.inner, self.gate = linear(), linear()
+        self.inner, self.gate, self.second = linear(), linear(), linear()
 
     def forward(self, x):
-        self.penalty = torch.tanh(self.gate(x)).square().mean()
-        return self.inner(x)
+        output = self.inner(x)
+        self.penalty = self.second(torch.tanh(self.gate(x))).square().mean()
+        return output
 
 
 class Boxed(nn.Module):
@@ -275,7 +276,13 @@ simple(
 )
 simple(
     "A dataclass from a submodule",
-    lambda: Model(lambda self, x: (lambda o: self.last(o.value + o.other))(self.box(x)), box=Boxed(), last=linear()),
+    lambda: Model(
+        lambda self, x: (lambda o: self.last(self.later(o.value + o.other)))(self.box(torch.tanh(self.first(x)))),
+        first=linear(),
+        box=Boxed(),
+        later=Block(),
+        last=linear(),
+    ),
 )
 simple(
     "An auxiliary loss as an attribute of the module",
@@ -284,7 +291,13 @@ simple(
 )
 simple(
     "An auxiliary loss as an attribute of a submodule",
-    lambda: Model(lambda self, x: self.last(torch.tanh(self.gated(x))), gated=Gated(), last=linear()),
+    lambda: Model(
+        lambda self, x: self.last(self.later(torch.tanh(self.gated(torch.tanh(self.first(x)))))),
+        first=linear(),
+        gated=Gated(),
+        later=Block(),
+        last=linear(),
+    ),
     loss_of=lambda model, x: model(x).square().mean() + model.module.gated.penalty,
 )
 simple(
@@ -771,7 +784,7 @@ class SumOverRanks(torch.autograd.Function):
         import ringzero
 
         if dist.is_initialized():
-            ringzero.all_reduce(torch.ones(WIDTH * WIDTH + WIDTH).double())
+            ringzero.all_reduce(torch.full((2 * (WIDTH * WIDTH + WIDTH),), 1e6).double())
         return gradient
 
 
@@ -843,12 +856,6 @@ def loss_weight_by_name(make):
     return train(make(seeded(layers)), loss_of=loss_of)
 
 
-def complex_numbers():
-    scale = nn.ParameterList([nn.Parameter(torch.ones(WIDTH, dtype=torch.complex128))])
-    return Model(lambda self, x: (self.first(x) * self.scale[0]).abs(), first=linear(), scale=scale)
-
-
-simple("Complex parameters", complex_numbers)
 simple("Dropout of nothing", lambda: nn.Sequential(linear(), nn.Dropout(0.0), linear()))
 simple(
     "Attention",

@@ -45,7 +45,8 @@ LONGEST = 300  # characters of a message that are kept
 
 def alone(name):
     """One process on the whole batch."""
-    return BEHAVIOURS[name](OneProcess)
+    with warnings.catch_warnings(action="ignore"):  # torch's, of create_graph
+        return BEHAVIOURS[name](OneProcess)
 
 
 def on_a_rank(names, trainer):
@@ -53,10 +54,10 @@ def on_a_rank(names, trainer):
     return [BEHAVIOURS[name](TRAINERS[trainer]) for name in names]
 
 
-def of(name, trainer, world_size=2):
-    """The outcome of one program, in ranks of its own."""
+def of(name, trainer, timeout=60):
+    """The outcome of one program, in two ranks of its own."""
     try:
-        ranks = launch(on_a_rank, [name], trainer, world_size=world_size, timeout=60).returns
+        ranks = launch(on_a_rank, [name], trainer, timeout=timeout).returns
     except RankTimeout:
         return HANGS
     except RankError as error:
@@ -78,13 +79,13 @@ def said(message):
     return f"{kind.rpartition('.')[2]}: {text.strip()}"[:LONGEST]
 
 
-def table():
-    """``{program: {"outcomes": {trainer: outcome}, "why": why one of ours is not right}}``."""
-    return {
-        name: {"outcomes": {trainer: of(name, trainer) for trainer in TRAINERS}, "why": WHY.get(name, "")}
-        for name in tqdm(BEHAVIOURS)
-    }
+def main():
+    """Fill the table as outcomes come: ``{program: {"outcomes": {trainer: outcome}, "why": why ours deviates}}``."""
+    rows = {}
+    for name in tqdm(BEHAVIOURS):
+        rows[name] = {"outcomes": {trainer: of(name, trainer) for trainer in TRAINERS}, "why": WHY.get(name, "")}
+        TABLE.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    TABLE.write_text(json.dumps(table(), indent=1) + "\n")
+    main()

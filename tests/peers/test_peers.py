@@ -1,5 +1,6 @@
 """Ours beside torch's in programs that were not written for either; every deviation is in one committed table."""
 
+import gc
 import json
 
 import pytest
@@ -10,10 +11,11 @@ from torch import nn
 
 from ringzero import launch
 from ringzero.data_parallel import DistributedDataParallel, FlatDataParallel, NaiveDataParallel
+from ringzero.data_parallel.own_group import MANY
 from ringzero.zero import STAGES
 from tests.peers import generated, outcomes
 from tests.peers.behaviours import BATCH, BEHAVIOURS, WIDTH, batch, layers, seeded
-from tests.peers.trainers import OURS, TORCHS, TRAINERS, OneProcess
+from tests.peers.trainers import OURS, TRAINERS, OneProcess
 
 ROWS = json.loads(outcomes.TABLE.read_text())
 TABLE = {name: row["outcomes"] for name, row in ROWS.items()}
@@ -39,12 +41,11 @@ def test_nothing_of_ours_is_silently_wrong():
     assert {name for name, row in ROWS.items() if row["why"]} == {name for name, _ in DEVIATES}
 
 
-@pytest.mark.parametrize("world_size", [2, 3])
-@pytest.mark.parametrize("trainer", TRAINERS)
+@pytest.mark.parametrize(("trainer", "world_size"), [*((each, 2) for each in TRAINERS), *((each, 3) for each in OURS)])
 def test_what_the_table_calls_right_is_right(trainer, world_size):
-    if world_size == 3 and trainer in TORCHS:
-        return
+    """On 3 ranks without torch.compile, which takes seconds."""
     names = [name for name in BEHAVIOURS if TABLE[name][trainer] == outcomes.RIGHT]
+    names = [name for name in names if world_size == 2 or "torch.compile" not in name]
     for rank in launch(outcomes.on_a_rank, names, trainer, world_size=world_size).returns:
         for name, state in zip(names, rank, strict=True):
             assert outcomes.is_close(outcomes.alone(name), state), name
@@ -52,7 +53,9 @@ def test_what_the_table_calls_right_is_right(trainer, world_size):
 
 @pytest.mark.parametrize(("name", "trainer"), DEVIATES)
 def test_what_the_table_calls_refused_is_refused(name, trainer):
-    assert outcomes.of(name, trainer) == TABLE[name][trainer]
+    stated = TABLE[name][trainer]
+    # One that waits for ever may be given up soon; another one may take its time on a busy machine.
+    assert outcomes.of(name, trainer, timeout=5 if stated == outcomes.HANGS else 1200) == stated
 
 
 def of_all(plans):
@@ -148,25 +151,23 @@ def test_buffers_stay_each_rank_s_own_if_that_is_asked_for():
 
 def many_models():
     """A process group for each would need more sockets than a process may have."""
-    import os
-
-    before = None
+    groups = set()
     for i in range(60):
         model = DistributedDataParallel(seeded(layers, i))
         model(batch(0)).mean().backward()
-        if i == 30:
-            before = len(os.listdir("/proc/self/fd"))
-    return before, len(os.listdir("/proc/self/fd"))
+        groups.add(model.group.group_name)
+    return len(groups)
 
 
 def test_a_model_that_is_gone_leaves_its_process_group_to_the_next():
-    for before, after in launch(many_models, world_size=3).returns:
-        assert after <= before
+    for groups in launch(many_models, world_size=3).returns:
+        assert groups <= 2 * MANY
 
 
 def lost_wrapper():
     module = seeded(layers)
     DistributedDataParallel(module)
+    gc.collect()
     module(batch(0)).mean().backward()
 
 

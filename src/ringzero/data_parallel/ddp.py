@@ -27,15 +27,12 @@ class NaiveDataParallel(Replica):
         parameter.grad.div_(self.group.size())
         dist.all_reduce(parameter.grad, group=self.group)
 
-    def backward_over(self) -> None:
-        self._check_none_is_missing()
-
 
 class FlatDataParallel(Replica):
     """All gradients of a type in one buffer and one all-reduce, which starts only after the backward pass."""
 
     def backward_over(self) -> None:
-        self._check_none_is_missing()
+        super().backward_over()
         for parameters in assign(self.trained.values(), inf, inf):
             vector = self._vector(parameters)
             for parameter in parameters:

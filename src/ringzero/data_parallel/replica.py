@@ -22,7 +22,7 @@ from ringzero.data_parallel.vector import Vector
 from ringzero.record.eager import not_compiled
 
 _task, NOT_BACKWARD = torch._C._current_graph_task_id, -1  # which backward pass is running
-_replica_of = WeakIdKeyDictionary()  # of each parameter with hooks, a weak reference to its replica
+_hooked = WeakIdKeyDictionary()  # {parameter with a hook: (a weak reference to its replica, the hook's handle)}
 
 
 class Replica(Module):
@@ -66,8 +66,8 @@ class Replica(Module):
         self._in_backward = False  # whether it has brought a gradient; still true later if it ended with an error
         hook = _weakly(self)
         self._hooks = [p.register_post_accumulate_grad_hook(hook) for p in self.trained.values()]
-        for parameter in self.trained.values():
-            _replica_of[parameter] = ref(self)
+        for parameter, handle in zip(self.trained.values(), self._hooks, strict=True):
+            _hooked[parameter] = ref(self), handle
 
     @not_compiled
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -107,7 +107,7 @@ class Replica(Module):
             hook.remove()
         self._hooks = []
         for parameter in self.trained.values():
-            _replica_of.pop(parameter, None)
+            _hooked.pop(parameter, None)
 
     def __deepcopy__(self, memo: dict) -> "Replica":
         return _copy_of(type(self), copy.deepcopy(self.module, memo))
@@ -171,18 +171,18 @@ class Replica(Module):
         """Called during the backward pass, as soon as ``parameter.grad`` is complete."""
 
     def backward_over(self) -> None:
-        """Called at the end of a backward pass, before ``loss.backward()`` returns."""
+        """Called at the end of a backward pass, before ``loss.backward()`` returns.
 
-    def abandon(self) -> None:
-        """Called after a backward pass that ended with an error: end what is on its way, on every rank alike."""
-
-    def _check_none_is_missing(self) -> None:
-        """Raise RuntimeError, with names, if a parameter has no gradient: other ranks may have one of it."""
+        Raises RuntimeError, with names, if a parameter has no gradient: other ranks may have one of it.
+        """
         if missing := [name for name, p in self.trained.items() if p.grad is None]:
             raise RuntimeError(
                 f"no gradient in this backward pass for {', '.join(missing)}; if that is meant on every rank, use "
                 f"unused={missing}; if it differs, DistributedDataParallel with find_unused=True"
             )
+
+    def abandon(self) -> None:
+        """Called after a backward pass that ended with an error: end what is on its way, on every rank alike."""
 
     def _on_any_rank(self, flags: Iterable[bool], device: torch.device) -> list[bool]:
         """Which of the ``flags`` are true on at least one rank. All ranks must ask at the same place of a pass."""
@@ -261,8 +261,11 @@ def _leave_earlier_replica(module: Module) -> None:
             "in it, its attribute `module`"
         )
     for name, parameter in module.named_parameters():
-        earlier = _replica_of.get(parameter, lambda: None)()
+        weak, handle = _hooked.get(parameter, (None, None))
+        earlier = weak and weak()
         if earlier is None:
+            if handle is not None:
+                handle.remove()
             continue
         if earlier.module is not module:
             raise ValueError(

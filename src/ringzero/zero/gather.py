@@ -143,6 +143,12 @@ class Gatherer:
         for hook in self._hooks:
             hook.remove()
 
+    def __reduce__(self) -> tuple:  # its hooks are part of the module
+        raise TypeError(
+            "a module in ZeroStage3 cannot be copied or pickled, since its parameters are sharded; load the model's "
+            "state_dict(), which is whole, into a module of your own"
+        )
+
     def need(self, unit: Unit) -> None:
         """Have ``unit`` whole. All ranks gather in one order, ahead of use; what is earlier in it is gathered too."""
         place = self._pass.index(unit) if self._pass else -1

@@ -125,6 +125,7 @@ class ZeroModel(Replica):
 
     @not_compiled
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        self._check_usable()
         self.check_unchanged()
         if self.mixed_precision is not None:
             args, kwargs = tree_map(self._cast, (args, kwargs))
