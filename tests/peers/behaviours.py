@@ -63,15 +63,21 @@ def mean_square(model, x):
 
 
 class Block(nn.Module):
-    """Something of each kind: a layer, an embedding of numbers, a scalar, a buffer."""
+    """Something of each kind: a layer, a small parameter, a buffer."""
+
+    scale_shape = (1,)
 
     def __init__(self):
         super().__init__()
-        self.inner, self.scale = nn.Linear(WIDTH, WIDTH), nn.Parameter(torch.ones(()))
+        self.inner, self.scale = nn.Linear(WIDTH, WIDTH), nn.Parameter(torch.ones(self.scale_shape))
         self.register_buffer("shift", torch.linspace(0, 1, WIDTH))
 
     def forward(self, x):
         return x + self.scale * torch.tanh(self.inner(x) + self.shift)
+
+
+class WithScalar(Block):
+    scale_shape = ()
 
 
 class Model(nn.Module):
@@ -178,7 +184,7 @@ simple(
 simple("Adagrad", layers, optimizer=(torch.optim.Adagrad, {"lr": 0.1}))
 simple("RMSprop", layers, optimizer=(torch.optim.RMSprop, {"lr": 0.01}))
 simple("NAdam", layers, optimizer=(torch.optim.NAdam, {"lr": 0.01}))
-simple("Parameters, a scalar and a buffer beside each other", lambda: nn.Sequential(Block(), Block()))
+simple("Parameters, a scalar and a buffer beside each other", lambda: nn.Sequential(WithScalar(), WithScalar()))
 simple("Tied embedding and output layer", tied, inputs=tokens)
 simple("A frozen layer in the middle", frozen)
 simple("One module under two names", same_under_two_names)

@@ -1,6 +1,5 @@
 """Trainers under one interface: ``make(module, optimizer, **options)`` wraps a module and makes its optimizer."""
 
-import functools
 from contextlib import nullcontext
 
 import torch
@@ -104,17 +103,9 @@ def _stage(number):
     return Zero
 
 
-@functools.cache
-def plain_gloo():
-    """A group that does not record, as torch's wrappers would have it without us."""
-    return dist.new_group(backend="gloo")
-
-
 class TorchsDDP(OnRanks):
     def wrapped(self, module, options):
-        return nn.parallel.DistributedDataParallel(
-            module, find_unused_parameters=expects_unused(options), process_group=plain_gloo()
-        )
+        return nn.parallel.DistributedDataParallel(module, find_unused_parameters=expects_unused(options))
 
 
 class TorchsZeroRedundancy(TorchsDDP):
@@ -122,7 +113,7 @@ class TorchsZeroRedundancy(TorchsDDP):
         from torch.distributed.optim import ZeroRedundancyOptimizer
 
         trained = [p for p in self.module.parameters() if p.requires_grad]
-        return ZeroRedundancyOptimizer(trained, kind, process_group=plain_gloo(), **arguments)
+        return ZeroRedundancyOptimizer(trained, kind, **arguments)
 
 
 class TorchsFSDP2(OnRanks):
@@ -130,7 +121,7 @@ class TorchsFSDP2(OnRanks):
         from torch.distributed.device_mesh import DeviceMesh
         from torch.distributed.fsdp import fully_shard
 
-        mesh = DeviceMesh.from_group(plain_gloo(), "cpu")
+        mesh = DeviceMesh("cpu", list(range(dist.get_world_size())))
         for child in module.children():
             if next(child.parameters(), None) is not None and not isinstance(child, nn.ModuleList):
                 fully_shard(child, mesh=mesh)
