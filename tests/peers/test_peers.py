@@ -149,6 +149,21 @@ def test_buffers_stay_each_rank_s_own_if_that_is_asked_for():
     assert not torch.allclose(own[0], own[1])
 
 
+def joined_with_batch_norm():
+    module = seeded(lambda: nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.BatchNorm1d(WIDTH), nn.Linear(WIDTH, 1)))
+    model = DistributedDataParallel(module)
+    with model.join():
+        for step in range(2 + 2 * dist.get_rank()):
+            model(batch(step)).square().mean().backward()
+            model.zero_grad()
+    return {key: value.clone() for key, value in model.state_dict().items()}
+
+
+def test_ranks_that_run_out_of_data_do_not_keep_others_waiting_for_buffers():
+    first, *others = launch(joined_with_batch_norm, world_size=3).returns
+    assert all(torch.equal(other[key], first[key]) for other in others for key in first)
+
+
 def many_models():
     """A process group for each would need more sockets than a process may have."""
     groups = set()

@@ -122,9 +122,10 @@ class DistributedDataParallel(Replica):
     def join(self) -> Iterator[None]:
         """Ranks may run different numbers of steps inside; all end with the state of one that ran longest.
 
-        A rank that is out of data takes part with zeros in the other ranks' means.
+        A rank that is out of data takes part with zeros in the other ranks' means. Buffers are each rank's own inside.
         """
         self._joining, self._ran_longest = True, 0
+        broadcast_buffers, self.broadcast_buffers = self.broadcast_buffers, False  # it makes no forward passes
         try:
             yield
             while self._any_rank_trains(False):
@@ -135,7 +136,7 @@ class DistributedDataParallel(Replica):
                 self.backward_over()
             broadcast_state(self.module, self._ran_longest, self.group)
         finally:
-            self._joining = False
+            self._joining, self.broadcast_buffers = False, broadcast_buffers
 
     def _any_rank_trains(self, this_one: bool) -> bool:
         """Whether any rank makes a backward pass now; inside ``join`` all ranks ask before each."""
