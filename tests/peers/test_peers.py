@@ -110,8 +110,6 @@ def with_batch_norm(wrap):
         optimizer = model if isinstance(model, STAGES[1]) else torch.optim.SGD(model.parameters(), lr=0.1)
         optimizer.step()
         model.zero_grad()
-    with torch.no_grad():
-        model.train()
     return {key.removeprefix("module."): value.clone() for key, value in model.state_dict().items()}
 
 
@@ -168,6 +166,8 @@ def many_models():
     """A process group for each would need more sockets than a process may have."""
     groups = set()
     for i in range(60):
+        if i % 3 == dist.get_rank():
+            gc.collect(0)  # Python does at times of its own, so ranks find different models gone
         model = DistributedDataParallel(seeded(layers, i))
         model(batch(0)).mean().backward()
         groups.add(model.group.group_name)
@@ -176,7 +176,7 @@ def many_models():
 
 def test_a_model_that_is_gone_leaves_its_process_group_to_the_next():
     for groups in launch(many_models, world_size=3).returns:
-        assert groups <= 2 * MANY
+        assert groups <= MANY + 2
 
 
 def lost_wrapper():

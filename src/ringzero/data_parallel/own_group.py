@@ -32,17 +32,24 @@ _made: WeakKeyDictionary[dist.ProcessGroup, list[OwnGroup]] = WeakKeyDictionary(
 def own_group(ranks_of: dist.ProcessGroup, owner: object) -> OwnGroup:
     """A group of the ranks and backend of ``ranks_of``, for ``owner`` alone. All ranks must ask for it together."""
     made = _made.setdefault(ranks_of, [])
-    if len(made) >= MANY and not any(each.is_free for each in made):
+    free = _free_on_all_ranks(made, ranks_of)
+    if not free and len(made) >= MANY:  # on every rank alike
         gc.collect()  # a model refers to itself, by the hooks on its parameters
-    # A rank may not have noticed yet that a model is gone. What all find free serves again.
-    free = torch.tensor([each.is_free for each in made], dtype=torch.uint8, device=device_of(ranks_of))
-    if made:
-        dist.all_reduce(free, op=dist.ReduceOp.MIN, group=ranks_of)
-    for i in free.nonzero().flatten().tolist():
-        made[i].owner = ref(owner)
-        return made[i]
+        free = _free_on_all_ranks(made, ranks_of)
+    if free:
+        free[0].owner = ref(owner)
+        return free[0]
     made.append(OwnGroup(_new(ranks_of), owner))
     return made[-1]
+
+
+def _free_on_all_ranks(made: list[OwnGroup], ranks_of: dist.ProcessGroup) -> list[OwnGroup]:
+    """A rank may not have noticed yet that a model is gone."""
+    if not made:
+        return []
+    free = torch.tensor([each.is_free for each in made], dtype=torch.uint8, device=device_of(ranks_of))
+    dist.all_reduce(free, op=dist.ReduceOp.MIN, group=ranks_of)
+    return [each for each, is_free in zip(made, free.tolist(), strict=True) if is_free]
 
 
 def _new(ranks_of: dist.ProcessGroup) -> dist.ProcessGroup:

@@ -21,7 +21,7 @@ from ringzero.data_parallel.own_group import OwnGroup, own_group
 from ringzero.data_parallel.vector import Vector
 from ringzero.record.eager import not_compiled
 
-_task, NOT_BACKWARD = torch._C._current_graph_task_id, -1  # which backward pass is running
+running_backward, NOT_BACKWARD = torch._C._current_graph_task_id, -1  # autograd's number of a backward pass
 _hooked = WeakIdKeyDictionary()  # {parameter with a hook: (a weak reference to its replica, the hook's handle)}
 
 
@@ -86,7 +86,7 @@ class Replica(Module):
             raise RuntimeError(
                 f"the {type(self.module).__name__} of this {type(self).__name__} was wrapped again; use the new wrapper"
             )
-        if _task() == NOT_BACKWARD:
+        if running_backward() == NOT_BACKWARD:
             if self._in_backward:
                 raise RuntimeError(
                     f"the last backward pass of this {type(self).__name__} ended with an error; call its zero_grad() "
@@ -96,7 +96,7 @@ class Replica(Module):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients. After a backward pass that ended with an error, all ranks must call it."""
-        if self._in_backward and _task() == NOT_BACKWARD:
+        if self._in_backward and running_backward() == NOT_BACKWARD:
             self.abandon()
             self._end_of_backward()
         super().zero_grad(set_to_none)
@@ -136,8 +136,8 @@ class Replica(Module):
     # when the outermost reaches an output of the module, or else a parameter, and ends with it.
 
     def _backward_reaches_output(self, _gradient: torch.Tensor) -> None:
-        if not self._in_backward and self._task != _task():
-            self._task = _task()
+        if not self._in_backward and self._task != running_backward():
+            self._task = running_backward()
             torch.autograd.Variable._execution_engine.queue_callback(self._end_of_task)
 
     def _hook(self, parameter: Parameter) -> None:  # autograd calls it when parameter.grad is complete

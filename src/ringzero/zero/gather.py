@@ -15,11 +15,10 @@ from torch.nn import Module, Parameter
 from torch.utils._pytree import tree_leaves
 
 from ringzero.data_parallel.in_order import Wait, as_on_rank_0
+from ringzero.data_parallel.replica import NOT_BACKWARD, running_backward
 from ringzero.record.eager import not_compiled
 from ringzero.zero.travel import Travel, start
 from ringzero.zero.vector import ShardedVector
-
-_task, NOT_BACKWARD = torch._C._current_graph_task_id, -1  # which backward pass is running
 
 
 class Unit:
@@ -180,8 +179,9 @@ class Gatherer:
         self.end()
         if self._learned is not None:
             self.order, self._learned = [self.order[i] for i in self._learned()], None
-        backward = [self._root, *[each for each in reversed(self.order) if each is not self._root]]
-        self._pass, self._started, self._used, self._task = self.order if forward else backward, 0, [], _task()
+        last_first = [self._root, *[each for each in reversed(self.order) if each is not self._root]]
+        self._pass, self._started, self._used = self.order if forward else last_first, 0, []
+        self._task = running_backward()
 
     @not_compiled
     def _before_call(self, own: Module, unit: Unit, module: Module, _args: tuple) -> None:
@@ -194,27 +194,23 @@ class Gatherer:
             self._begin(forward=True)
         self.need(unit)
         self._saving.append(ExitStack())
-        if (
-            torch._C._autograd._top_saved_tensors_default_hooks(False) is None
-        ):  # others, such as checkpoint's, come first
+        others: Any = torch._C._autograd._top_saved_tensors_default_hooks(False)  # such as checkpoint's: they go first
+        if others is None:
             self._saving[-1].enter_context(saved_tensors_hooks(_save, _read))
 
     @not_compiled
     def _call_over(self, unit: Unit, *_: Any) -> None:
         if self._saving:
             self._saving.pop().close()
-        if unit is self._root and _task() == NOT_BACKWARD:
+        if unit is self._root and running_backward() == NOT_BACKWARD:
             self.end()  # if the forward pass failed, too
 
     @not_compiled
     def _after_call(self, unit: Unit, _module: Module, _args: tuple, output: Any) -> None:
-        self._after_forward(unit, output)
-
-    def _after_forward(self, unit: Unit, output: Any) -> None:
         tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
         if tensors:
             register_multi_grad_hook(tensors, lambda _: self.before_backward(unit), mode="any")
-        if _task() == NOT_BACKWARD:  # otherwise a checkpoint computes the unit again, for its backward pass
+        if running_backward() == NOT_BACKWARD:  # otherwise a checkpoint computes the unit again, for its backward pass
             unit.free()
         if unit is self._root:
             if not self._order_known:
@@ -223,9 +219,9 @@ class Gatherer:
 
     def before_backward(self, unit: Unit) -> None:
         """Have ``unit`` whole, in a backward pass."""
-        if _task() == NOT_BACKWARD:
+        if running_backward() == NOT_BACKWARD:
             raise RuntimeError("what autograd saved in a unit of ZeroStage3 is there in a backward pass only")
-        if self._task != _task():
+        if self._task != running_backward():
             self._begin(forward=False)
         if not unit.is_there:
             self.need(unit)
