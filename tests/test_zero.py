@@ -15,7 +15,7 @@ from ringzero.costs import memory
 from ringzero.data_parallel import DistributedDataParallel
 from ringzero.record import recorded
 from ringzero.record.operation import bytes_sent
-from ringzero.zero import STAGES, ZeroStage3
+from ringzero.zero import STAGES, GradScaler, ZeroStage3
 from ringzero.zero.gather import Unit
 from ringzero.zero.sharding import Layout
 from tests import awkward
@@ -296,15 +296,20 @@ def test_every_elementwise_optimizer_to_one_process_and_back_to_another_stage():
         close(state, dict(expected), rtol=tolerance, atol=tolerance / 10, msg=name)
 
 
-def in_mixed_precision(stage):
+def in_mixed_precision(stage, dtype):
     """Of three steps: the parameters as stepped, those computed with, and the type of the optimizer's states."""
     rank, n = dist.get_rank(), dist.get_world_size()
-    model = STAGES[stage](mlp(rank), torch.optim.AdamW, mixed_precision=torch.bfloat16, bucket_cap_mb=1e-4, **ADAMW)
+    model = STAGES[stage](mlp(rank), torch.optim.AdamW, mixed_precision=dtype, bucket_cap_mb=1e-4, **ADAMW)
+    scaler = GradScaler("cpu", init_scale=SCALE, enabled=dtype == torch.float16)
     for step in range(3):
         whole = torch.randn(24, 8, generator=torch.Generator().manual_seed(step))
         loss = model(whole[rank::n]).float().square().mean()
-        loss.backward()
-        model.step()
+        scaler.scale(loss).backward()
+        if scaler.is_enabled():
+            scaler.step(model)
+        else:
+            model.step()
+        scaler.update()
         model.zero_grad()
     with torch.no_grad():
         output = model(torch.ones(1, 8))
@@ -312,21 +317,25 @@ def in_mixed_precision(stage):
     return dict(model.state_dict()), output, states == {torch.float32}
 
 
-def test_mixed_precision_keeps_fp32_masters():
-    """On one rank bit for bit what a bf16 module and AdamW on an fp32 copy of it do; on three close to it."""
-    master, module = mlp(0), mlp(0).to(torch.bfloat16)
+SCALE = 1024.0  # a power of two, so that to scale is exact
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [(torch.bfloat16, 1.0), (torch.float16, SCALE)])
+def test_mixed_precision_keeps_fp32_masters(dtype, scale):
+    """On one rank bit for bit what a module of the type and AdamW on an fp32 copy of it do; on three close to it."""
+    master, module = mlp(0), mlp(0).to(dtype)
     optimizer = torch.optim.AdamW(master.parameters(), **ADAMW)
     for step in range(3):
         whole = torch.randn(24, 8, generator=torch.Generator().manual_seed(step))
-        module(whole.to(torch.bfloat16)).float().square().mean().backward()
+        (scale * module(whole.to(dtype)).float().square().mean()).backward()
         for original, low in zip(master.parameters(), module.parameters(), strict=True):
-            original.grad, low.grad = low.grad.float(), None
+            original.grad, low.grad = low.grad.float() / scale, None
         optimizer.step()
         for original, low in zip(master.parameters(), module.parameters(), strict=True):
             low.data.copy_(original.data)
-    expected = module(torch.ones(1, 8, dtype=torch.bfloat16)).detach()
+    expected = module(torch.ones(1, 8, dtype=dtype)).detach()
     for world_size in (1, 3):
-        ranks = launch(lambda: [in_mixed_precision(stage) for stage in STAGES], world_size=world_size)
+        ranks = launch(lambda: [in_mixed_precision(stage, dtype) for stage in STAGES], world_size=world_size)
         for state, output, in_fp32 in ranks.returns[0]:
             assert in_fp32
             if world_size == 1:
@@ -688,7 +697,7 @@ BAD = [
     (lambda: zero(optimizer=torch.optim.Adafactor), "Adafactor is not known to treat each element"),
     (lambda: zero(optimizer=torch.optim.Muon), "Muon is not known to treat each element"),
     (lambda: zero(optimizer=torch.optim.SGD(mlp().parameters())), "give a class, such as torch.optim.AdamW"),
-    (lambda: zero(mixed_precision=torch.float16), "mixed_precision is torch.float16; take torch.bfloat16"),
+    (lambda: zero(mixed_precision=torch.float64), "mixed_precision is torch.float64; take torch.bfloat16"),
     (lambda: zero(bucket_cap_mb=0), "bucket_cap_mb is 0; give a positive number"),
     (lambda: zero(3, units=[torch.nn.ReLU()]), "units has a ReLU that is not in the Sequential"),
     (lambda: zero(groups=[{"params": []}]), "groups must hold each trained parameter once; it does not for 0.weight"),
@@ -697,7 +706,7 @@ BAD = [
     (unused, "no gradient in this backward pass for sometimes.*never.weight, never.bias|for never.weight, never.bias"),
     (functools.partial(after, replace), "1.weight changed since the model was sharded"),
     (functools.partial(after, point_elsewhere), "2.bias changed since"),
-    (functools.partial(after, unfreeze, module=frozen()), "0.weight, 0.bias changed since"),
+    (functools.partial(after, unfreeze, module=frozen()), "0.weight, 0.bias unfrozen since.*add_param_group"),
     (functools.partial(after, write, mixed_precision=torch.bfloat16), "0.weight changed since"),
     (load_what_does_not_fit, r"does not fit this model: 3.weight is missing, here \(8, 8\)"),
 ]

@@ -897,3 +897,82 @@ def detached_half(make):
             seeded(lambda: Model(lambda self, x: self.b(self.a(x).detach()), a=linear(), b=linear())), find_unused=True
         )
     )
+
+
+def is_first():
+    return not dist.is_initialized() or dist.get_rank() == 0
+
+
+@behaviour
+def scaled_losses(make):
+    """GradScaler, and a step in which one gradient of rank 0 is not finite."""
+    trainer = make(seeded(layers), ADAMW)
+    scaler, stepped = trainer.scaler(init_scale=1024.0)
+    for step in range(4):
+        x = trainer.part(batch(step)).clone()
+        if step == 1 and is_first():
+            x[0, 0] = float("inf")  # tanh makes it 1: only one column of the first gradient is nan
+        scaler.scale(mean_square(trainer, x)).backward()
+        scaler.unscale_(stepped)
+        trainer.clip(0.5)
+        scaler.step(stepped)
+        scaler.update()
+        trainer.zero_grad()
+    return trainer.state() | {"scale": torch.tensor(scaler.get_scale())}
+
+
+@behaviour
+def group_added(make):
+    """A layer is unfrozen, and add_param_group has it trained."""
+    module = seeded(frozen)
+    trainer = make(module, ADAMW)
+    train(trainer, steps=2)
+    unfrozen = [p.requires_grad_() for p in module.parameters() if not p.requires_grad]
+    trainer.add_group(unfrozen, lr=0.05)
+    return train(trainer, steps=3)
+
+
+@behaviour
+def toggled(make):
+    """A discriminator that is frozen while its generator steps."""
+    generator, judge = make(seeded(layers, 1)), make(seeded(lambda: nn.Sequential(layers(1), linear(1)), 2))
+    for step in range(4):
+        x = generator.part(batch(step))
+        judge.module.requires_grad_(step % 2 == 1)
+        if step % 2:
+            judge(generator(x).detach()).square().mean().backward()
+            judge.step()
+        else:
+            judge(generator(x)).mean().backward()
+            generator.step()
+        for model in (generator, judge):
+            model.zero_grad()
+    judge.module.requires_grad_(True)
+    return state_of(generator, judge)
+
+
+@behaviour
+def weights_read(make):
+    """The norm of the weights is read between steps, and is a factor of the next loss."""
+    trainer, norms = make(seeded(layers)), []
+    for step in range(3):
+        with trainer.whole(), torch.no_grad():
+            norms.append(sum(p.square().sum() for p in trainer.module.parameters()))
+        (norms[-1] * mean_square(trainer, trainer.part(batch(step)))).backward()
+        trainer.step()
+        trainer.zero_grad()
+    return trainer.state() | {"norms": torch.stack(norms)}
+
+
+@behaviour
+def weights_clamped(make):
+    """Weights are clamped after each step, as in a Wasserstein GAN."""
+    trainer = make(seeded(layers), ADAMW)
+    for step in range(3):
+        mean_square(trainer, trainer.part(batch(step))).backward()
+        trainer.step()
+        trainer.zero_grad()
+        with trainer.whole(write=True), torch.no_grad():
+            for parameter in trainer.module.parameters():
+                parameter.clamp_(-0.1, 0.1)
+    return trainer.state()

@@ -7,7 +7,7 @@ import torch.distributed as dist
 from torch import nn
 
 from ringzero.data_parallel import DistributedDataParallel, FlatDataParallel, NaiveDataParallel
-from ringzero.zero import STAGES
+from ringzero.zero import STAGES, GradScaler
 
 SGD = (torch.optim.SGD, {"lr": 0.1})
 
@@ -41,6 +41,17 @@ class OneProcess:
 
     def clip(self, *args, **kwargs):
         return torch.nn.utils.clip_grad_norm_(self.module.parameters(), *args, **kwargs)
+
+    def scaler(self, **options):
+        """A scaler of losses, and what it unscales and steps."""
+        return torch.amp.GradScaler("cpu", **options), self.optimizer
+
+    def add_group(self, parameters, **options):
+        self.optimizer.add_param_group({"params": list(parameters), **options})
+
+    def whole(self, write=False):
+        """Inside, parameters may be read, and with ``write`` changed."""
+        return nullcontext()
 
     def state(self):
         return {name: p.detach().clone() for name, p in self.module.named_parameters()}
@@ -92,6 +103,15 @@ def _stage(number):
 
         def clip(self, *args, **kwargs):
             return self.model.clip_grad_norm_(*args, **kwargs)
+
+        def scaler(self, **options):
+            return GradScaler("cpu", **options), self.model
+
+        def add_group(self, parameters, **options):
+            self.model.add_param_group({"params": list(parameters), **options})
+
+        def whole(self, write=False):
+            return self.model.whole_parameters(write)
 
         def state(self):
             trained = self.model.state_dict()

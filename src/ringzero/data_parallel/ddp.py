@@ -5,8 +5,7 @@ Three ways of averaging: each gradient at once, all of them at the end, or in bu
 still makes the gradients of earlier layers (see ``in_order``). Li et al., "PyTorch Distributed", VLDB 13 (2020).
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable
 from math import inf
 
 import torch
@@ -14,9 +13,10 @@ import torch.distributed as dist
 from torch.nn import Module, Parameter
 
 from ringzero.data_parallel.buckets import assign
-from ringzero.data_parallel.in_order import InOrder, as_on_rank_0
-from ringzero.data_parallel.replica import Replica, broadcast_state
-from ringzero.data_parallel.travel import BackendsOwn, Ringzeros
+from ringzero.data_parallel.in_order import InOrder, Wait, as_on_rank_0
+from ringzero.data_parallel.join import Joinable
+from ringzero.data_parallel.replica import Replica
+from ringzero.data_parallel.travel import BackendsOwn, CommunicationHook, Hooked, Ringzeros, Travel
 from ringzero.data_parallel.vector import Vector
 
 
@@ -40,7 +40,7 @@ class FlatDataParallel(Replica):
             dist.all_reduce(vector.gradient, group=self.group)
 
 
-class DistributedDataParallel(Replica):
+class DistributedDataParallel(Joinable):
     """``module``, its gradients averaged over ``group`` when ``loss.backward()`` returns.
 
     ``bucket_cap_mb``  MiB at which a bucket closes, as torch's does; the first one closes at 1
@@ -62,11 +62,11 @@ class DistributedDataParallel(Replica):
             raise ValueError(f"bucket_cap_mb is {bucket_cap_mb!r}; give a positive number of MiB")
         super().__init__(module, unused=unused, broadcast_buffers=broadcast_buffers, group=group)
         self.bucket_cap_mb, self.algorithm, self.optimizer = bucket_cap_mb, algorithm, step
-        self.find_unused, self._joining = find_unused, False
-        self._travel = BackendsOwn(self.group) if algorithm is None else Ringzeros(algorithm, self.group)
+        self.find_unused, self._mean_over = find_unused, self.group.size()
+        self._travel: Travel = BackendsOwn(self.group) if algorithm is None else Ringzeros(algorithm, self.group)
         last_layer_first = reversed(self.trained.values())  # as gradients come
         self._in_order = InOrder(
-            self.trained, self._cut(last_layer_first), self._travel.start, self._cut_as_rank_0, find_unused
+            self.trained, self._cut(last_layer_first), self._start, self._cut_as_rank_0, find_unused
         )
 
     @property
@@ -77,6 +77,7 @@ class DistributedDataParallel(Replica):
         buckets = [self._vector(members) for members in assign(parameters, self.bucket_cap_mb)]
         for bucket in buckets:
             bucket.hold_gradient()
+            bucket.ranks = self._mean_over
         return buckets
 
     def _cut_as_rank_0(self, came: list[Parameter]) -> Callable[[], list[Vector]]:
@@ -86,9 +87,13 @@ class DistributedDataParallel(Replica):
         order = as_on_rank_0([places[parameter] for parameter in came], self.group)
         return lambda: self._cut(parameters[place] for place in order())
 
+    def _train_unfrozen(self) -> None:
+        before = len(self.trained)
+        super()._train_unfrozen()
+        self._in_order.add(self._cut(reversed([*self.trained.values()][before:])))
+
     def backward_begins(self) -> None:
-        if self._joining:
-            self._any_rank_trains(True)
+        self.announce("backward_without_data")
         self._in_order.begin()
 
     def gradient_ready(self, parameter: Parameter) -> None:
@@ -112,36 +117,38 @@ class DistributedDataParallel(Replica):
         for _ in self._in_order.arrivals():
             pass
 
+    def _start(self, bucket: Vector) -> Wait:
+        return self._travel.start(bucket)
+
     def _used_on_any_rank(self) -> set[Parameter]:
         """Parameters without a gradient on any rank keep none, as in one process: the optimizer leaves them alone."""
         parameters = list(self.trained.values())
         used = self._on_any_rank((p.grad is not None for p in parameters), parameters[0].device)
         return {p for p, is_used in zip(parameters, used, strict=True) if is_used}
 
-    @contextmanager
-    def join(self) -> Iterator[None]:
-        """Ranks may run different numbers of steps inside; all end with the state of one that ran longest.
+    def backward_without_data(self) -> None:
+        """Take part in the other ranks' backward pass with zeros."""
+        self._in_order.begin()
+        self.module.zero_grad()
+        self._in_order.fill()
+        self.backward_over()
+        self.module.zero_grad()  # for what comes after ``join``
 
-        A rank that is out of data takes part with zeros in the other ranks' means. Buffers are each rank's own inside.
+    def mean_over(self, ranks: int) -> None:
+        """Have gradients divided by ``ranks``, unless that is left to a communication hook."""
+        self._mean_over = 1 if isinstance(self._travel, Hooked) else ranks
+        for bucket in self.buckets:
+            bucket.ranks = self._mean_over
+
+    def register_comm_hook(self, state: object, hook: CommunicationHook) -> None:
+        """Have ``hook(state, bucket)`` sum and divide each bucket's gradients; it returns a future of the result.
+
+        Takes the hooks of ``torch.distributed.algorithms.ddp_comm_hooks``, and those written for them. Raises
+        RuntimeError if there is one already.
         """
-        self._joining, self._ran_longest = True, 0
-        broadcast_buffers, self.broadcast_buffers = self.broadcast_buffers, False  # it makes no forward passes
-        try:
-            yield
-            while self._any_rank_trains(False):
-                self._in_order.begin()
-                self.module.zero_grad()
-                for parameter in self.trained.values():
-                    self.gradient_ready(parameter)
-                self.backward_over()
-            broadcast_state(self.module, self._ran_longest, self.group)
-        finally:
-            self._joining, self.broadcast_buffers = False, broadcast_buffers
-
-    def _any_rank_trains(self, this_one: bool) -> bool:
-        """Whether any rank makes a backward pass now; inside ``join`` all ranks ask before each."""
-        last = torch.tensor([self.group.rank() if this_one else -1], device=self.buckets[0].gradient.device)
-        dist.all_reduce(last, op=dist.ReduceOp.MAX, group=self.group)
-        if last >= 0:
-            self._ran_longest = int(last)
-        return bool(last >= 0)
+        if isinstance(self._travel, Hooked):
+            raise RuntimeError("register_comm_hook can only be called once, and there is a hook already")
+        if not callable(hook):
+            raise TypeError(f"Communication hook must be callable: a function of state and bucket, not {hook!r}")
+        self._travel = Hooked(hook, state, self._in_order)
+        self.mean_over(1)  # to divide is the hook's

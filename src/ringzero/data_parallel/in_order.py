@@ -41,7 +41,7 @@ class InOrder:
         self._trained, self._start, self._learn = trained, start, learn
         self._find_unused, self._order_known = find_unused, False
         self._learned: Callable[[], list] | None = None  # waits for the vectors of later passes
-        self._in_flight = len(trained) if in_flight is None else in_flight  # there are no more vectors than parameters
+        self._in_flight = in_flight
         self._take(vectors)
 
     @property
@@ -54,6 +54,11 @@ class InOrder:
     def _take(self, vectors: list) -> None:
         self._vectors = vectors
         self.vector_of = {parameter: vector for vector in vectors for parameter in vector.parameters.values()}
+
+    def add(self, vectors: list) -> None:
+        """Have ``vectors`` leave, too. The next backward pass shows a new order."""
+        self._take([*vectors, *self.vectors])
+        self._order_known = False
 
     def begin(self, hold: bool = False) -> None:
         """A backward pass begins. With ``hold`` vectors fill and stay."""
@@ -84,7 +89,7 @@ class InOrder:
         """In order, whatever order they fill in: every rank must start the same vectors one after another."""
         while len(self.waits) < len(self.vectors) and not self.vectors[len(self.waits)].missing:
             self.waits.append(self._start(self.vectors[len(self.waits)]))
-            if len(self.waits) > self._in_flight:
+            if self._in_flight is not None and len(self.waits) > self._in_flight:
                 self.waits[-1 - self._in_flight]()
 
     def complete(self) -> None:

@@ -2,7 +2,7 @@
 
 import copy
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import zip_longest
@@ -29,16 +29,17 @@ class Replica(Module):
     """``module`` with a hook on each trained parameter. Subclasses say what to do when gradients are there.
 
     All ranks get rank 0's parameters and buffers, and before each forward pass that trains rank 0's buffers, unless
-    ``broadcast_buffers`` is false. ``unused`` names parameters that never get a gradient. The ``state_dict`` is the
-    module's own. A module that is wrapped again leaves its earlier replica, which cannot be used any more.
+    ``broadcast_buffers`` is false. ``unused`` names parameters that never get a gradient, and may differ between ranks.
+    The ``state_dict`` is the module's own. A module that is wrapped again leaves its earlier replica, which cannot be
+    used any more.
 
     ``module``   what was wrapped
     ``trained``  ``{name: parameter}`` of those that require a gradient and are not ``unused``; a tied one comes once
     ``group``    a process group of its own, of the ranks that have the copies
 
-    Raises ValueError when there is nothing to train, ``unused`` names what is not there, a parameter is in another
-    replica with another module, or the ranks' modules differ: the first difference is named. Raises TypeError for a
-    module with a replica inside.
+    Raises ValueError when ``unused`` names what is not there, a parameter is in another replica with another module, or
+    the ranks' modules differ: the first difference is named. Raises RuntimeError, as torch's, when there is nothing to
+    train; TypeError for a module with a replica inside.
     """
 
     hooks_in_no_sync = False  # whether gradients that no_sync keeps on this rank are announced too
@@ -50,35 +51,55 @@ class Replica(Module):
         self.module, self.broadcast_buffers = module, broadcast_buffers
         ranks_of = cast(dist.ProcessGroup, group or dist.group.WORLD)
         named = dict(module.named_parameters())
-        if unknown := set(unused) - named.keys():
+        if unknown := set(unused) - {*named, *dict(module.named_buffers())}:
             raise ValueError(f"unused has {sorted(unknown)}; the module's parameters are {', '.join(named)}")
-        self.trained = {name: p for name, p in named.items() if p.requires_grad and name not in unused}
-        if not self.trained:
-            raise ValueError(f"{type(module).__name__} has no parameter that requires a gradient: nothing to train")
-        check_alike(module, ranks_of)
+        trained = {name: p for name, p in named.items() if p.requires_grad and name not in unused}
+        if not trained:
+            raise RuntimeError(f"{type(module).__name__} has no parameter that requires a gradient: nothing to train")
+        self._each_rank_s_own = check_alike(module, unused, ranks_of)
         self._own_groups: list[OwnGroup] = []
         self.group = self._new_group(ranks_of)
-        broadcast_state(module, 0, self.group)
+        broadcast_state(self.shared([*module.named_parameters(), *module.named_buffers()]), 0, self.group)
         event_threads.calm()  # so that all-reduces of the backend's own, too, hinder the backward pass less
-        self._names = {parameter: name for name, parameter in self.trained.items()}
         self._syncing = True
         self._task: int | None = None  # the backward pass that is running, by autograd's number
         self._in_backward = False  # whether it has brought a gradient; still true later if it ended with an error
+        self.trained: dict[str, Parameter] = {}
+        self._names: dict[Parameter, str] = {}
+        self._hooks: list[Any] = []
+        self._frozen = [p for name, p in named.items() if name not in unused]  # but for what is trained
+        self._train(trained)
+
+    def _train(self, named: Mapping[str, Parameter]) -> None:
+        """Hook ``named`` parameters from now on."""
         hook = _weakly(self)
-        self._hooks = [p.register_post_accumulate_grad_hook(hook) for p in self.trained.values()]
-        for parameter, handle in zip(self.trained.values(), self._hooks, strict=True):
-            _hooked[parameter] = ref(self), handle
+        for name, parameter in named.items():
+            self.trained[name], self._names[parameter] = parameter, name
+            self._hooks.append(parameter.register_post_accumulate_grad_hook(hook))
+            _hooked[parameter] = ref(self), self._hooks[-1]
+        self._frozen = [parameter for parameter in self._frozen if parameter not in self._names]
 
     @not_compiled
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         self._check_usable()
+        if any(parameter.requires_grad for parameter in self._frozen):
+            self._train_unfrozen()
         if self.broadcast_buffers and self._syncing and torch.is_grad_enabled() and self.module.training:
-            broadcast_changes(list(self.module.buffers()), self.group)
+            broadcast_changes(self.shared(self.module.named_buffers()), self.group)
         output = self.module(*args, **kwargs)
         for leaf in tree_leaves(output):
             if isinstance(leaf, torch.Tensor) and leaf.requires_grad:
                 leaf.register_hook(self._backward_reaches_output)
         return output
+
+    def shared(self, named: Iterable[tuple[str, torch.Tensor]]) -> list[torch.Tensor]:
+        """Those of the ``named`` tensors of the module that are the same on all ranks, or ought to be."""
+        return [tensor for name, tensor in named if name not in self._each_rank_s_own]
+
+    def _train_unfrozen(self) -> None:
+        """Hook what was frozen when the module was wrapped, and is not any more, on every rank alike."""
+        names = {parameter: name for name, parameter in self.module.named_parameters()}
+        self._train({names[parameter]: parameter for parameter in self._frozen if parameter.requires_grad})
 
     def _check_usable(self) -> None:
         """Raise RuntimeError if the module has another replica by now, or the last backward pass had an error."""
@@ -154,6 +175,8 @@ class Replica(Module):
         if self._in_backward:
             self.backward_over()
             self._end_of_backward()
+        else:
+            self.backward_brought_nothing()
 
     def _end_of_backward(self) -> None:
         self._task = None
@@ -181,6 +204,9 @@ class Replica(Module):
                 f"unused={missing}; if it differs, DistributedDataParallel with find_unused=True"
             )
 
+    def backward_brought_nothing(self) -> None:
+        """Called at the end of a backward pass through the module that gave its parameters no gradient."""
+
     def abandon(self) -> None:
         """Called after a backward pass that ended with an error: end what is on its way, on every rank alike."""
 
@@ -201,9 +227,9 @@ class Replica(Module):
         return Vector({self._names[p]: p for p in parameters}, self.group.size())
 
 
-def broadcast_state(module: Module, root: int, group: dist.ProcessGroup) -> None:
-    """Give every rank the parameters and buffers of rank ``root`` of the group."""
-    for tensor in [*module.parameters(), *module.buffers()]:
+def broadcast_state(tensors: Iterable[torch.Tensor], root: int, group: dist.ProcessGroup) -> None:
+    """Give every rank the ``tensors`` of rank ``root`` of the group."""
+    for tensor in tensors:
         dist.broadcast(tensor.detach(), group_src=root, group=group)
 
 
@@ -243,7 +269,7 @@ def _copy_of(kind: type[Replica], module: Module) -> Replica:
     """A replica that other ranks know nothing of: to average weights, to evaluate, to load. It cannot be trained."""
     copied = kind.__new__(kind)
     Module.__init__(copied)
-    copied.module, copied.trained, copied.broadcast_buffers = module, {}, False
+    copied.module, copied.trained, copied.broadcast_buffers, copied._frozen = module, {}, False, []
     copied._task, copied._in_backward, copied._syncing = None, False, True
     copied._hooks = [p.register_post_accumulate_grad_hook(_refuse) for p in module.parameters() if p.requires_grad]
     return copied
@@ -275,13 +301,18 @@ def _leave_earlier_replica(module: Module) -> None:
         earlier.leave()
 
 
-def check_alike(module: Module, group: dist.ProcessGroup) -> None:
-    """Raise ValueError, on every rank, naming the first parameter or buffer in which a rank differs from rank 0."""
+def check_alike(module: Module, unused: Collection[str], group: dist.ProcessGroup) -> set[str]:
+    """Raise ValueError, on every rank, naming the first parameter or buffer in which a rank differs from rank 0.
+
+    Those that are ``unused`` may differ. Returns the names of those that do.
+    """
     tensors = [*module.named_parameters(), *module.named_buffers()]
-    mine = [f"{name}: {tuple(t.shape)} {t.dtype}{' trained' * t.requires_grad}" for name, t in tensors]
-    everyone: list[list[str]] = [[]] * group.size()
+    mine = {name: f"{name}: {tuple(t.shape)} {t.dtype}{' trained' * t.requires_grad}" for name, t in tensors}
+    everyone: list[dict[str, str]] = [{}] * group.size()
     dist.all_gather_object(everyone, mine, group=group)
     for rank, theirs in enumerate(everyone):
-        for first, other in zip_longest(everyone[0], theirs, fillvalue="nothing more"):
+        used = ([text for name, text in each.items() if name not in unused] for each in (everyone[0], theirs))
+        for first, other in zip_longest(*used, fillvalue="nothing more"):
             if first != other:
                 raise ValueError(f"the ranks' modules differ: rank 0 has {first}, rank {rank} has {other}")
+    return {name for name in unused if len({theirs.get(name) for theirs in everyone}) > 1}

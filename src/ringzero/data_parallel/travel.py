@@ -1,13 +1,20 @@
 """How gradients are summed over the ranks: ``start(vector)`` begins it and returns a function that waits for it."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any, Protocol
 
+import torch
 import torch.distributed as dist
 
 from ringzero.collectives import all_reduce
 from ringzero.data_parallel.executor import queue_of
-from ringzero.data_parallel.in_order import Wait
+from ringzero.data_parallel.in_order import InOrder, Wait
 from ringzero.data_parallel.vector import Vector
+
+
+class Travel(Protocol):
+    def start(self, vector: Vector) -> Wait: ...
 
 
 class BackendsOwn:
@@ -30,3 +37,58 @@ class Ringzeros:
         gradient = vector.gradient
         assert gradient is not None  # it is full
         return queue_of(self.group, gradient.device).submit(partial(self._all_reduce, gradient)).result
+
+
+class Bucket:
+    """What a communication hook is given of a vector of gradients: the methods of torch's ``GradBucket``."""
+
+    def __init__(self, vector: Vector, index: int, is_last: bool):
+        self._vector, self._index, self._is_last = vector, index, is_last
+
+    def index(self) -> int:
+        """Its place among those that leave in a backward pass."""
+        return self._index
+
+    def is_last(self) -> bool:
+        return self._is_last
+
+    def buffer(self) -> torch.Tensor:
+        """All gradients, 1-D, of this rank alone and not divided."""
+        assert self._vector.gradient is not None  # it is full
+        return self._vector.gradient
+
+    def set_buffer(self, buffer: torch.Tensor) -> None:
+        """Have ``buffer``, of the same size, take the place of what is there."""
+        self.buffer().copy_(buffer)
+
+    def gradients(self) -> list[torch.Tensor]:
+        """Views of the buffer, in the parameters' shapes."""
+        return list(self._vector.views.values())
+
+    def parameters(self) -> list[torch.nn.Parameter]:
+        return list(self._vector.parameters.values())
+
+
+CommunicationHook = Callable[[Any, Any], torch.futures.Future]
+
+
+class Hooked:
+    """As ``hook(state, bucket)`` has it, which returns a future of the mean over the ranks."""
+
+    def __init__(self, hook: CommunicationHook, state: object, in_order: InOrder):
+        self._hook, self._state, self._in_order = hook, state, in_order
+
+    def start(self, vector: Vector) -> Wait:
+        vectors = self._in_order.vectors
+        bucket = Bucket(vector, vectors.index(vector), vector is vectors[-1])
+        mean = self._hook(self._state, bucket)
+        if not isinstance(mean, torch._C.Future):  # of which torch.futures.Future is one kind
+            raise TypeError(f"the communication hook returned a {type(mean).__name__}; it must return a future")
+
+        def wait() -> None:
+            given = mean.wait()
+            tensor = given[0] if isinstance(given, list | tuple) else given
+            if tensor.data_ptr() != bucket.buffer().data_ptr():
+                bucket.buffer().copy_(tensor.view_as(bucket.buffer()))
+
+        return wait

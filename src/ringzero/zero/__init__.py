@@ -14,6 +14,7 @@ passes a step the last bits differ, since stage 1 adds the passes up before it s
 """
 
 from ringzero.zero.checkpoint import load, save
+from ringzero.zero.scaler import GradScaler
 from ringzero.zero.stages import STAGES, ZeroStage1, ZeroStage2, ZeroStage3
 
-__all__ = ["STAGES", "ZeroStage1", "ZeroStage2", "ZeroStage3", "load", "save"]
+__all__ = ["STAGES", "GradScaler", "ZeroStage1", "ZeroStage2", "ZeroStage3", "load", "save"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary, ref
@@ -125,6 +125,7 @@ class Gatherer:
         self._started = 0  # how many of them were gathered
         self._used: list[Unit] = []
         self._task = NOT_BACKWARD
+        self._open = False  # inside ``all_whole``
         self._saving: list[ExitStack] = []  # what ends with each forward pass of a unit that is running
         self._hooks: list[Any] = []
         for parameter, unit in self._unit_of.items():  # its gradient is put beside it, so it must have its size
@@ -175,7 +176,22 @@ class Gatherer:
             unit.free()
         self._pass = []
 
+    @contextmanager
+    def all_whole(self) -> Iterator[None]:
+        """Inside, all units are whole."""
+        self._begin(forward=True)
+        for unit in self.order:
+            self.need(unit)
+        self._open = True
+        try:
+            yield
+        finally:
+            self._open = False
+            self.end()
+
     def _begin(self, forward: bool) -> None:
+        if self._open:
+            raise RuntimeError("inside whole_parameters the module makes no forward or backward pass; end it first")
         self.end()
         if self._learned is not None:
             self.order, self._learned = [self.order[i] for i in self._learned()], None

@@ -26,18 +26,19 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.nn import Module, Parameter
+from torch.nn import Module, Parameter, ParameterList
 from torch.utils._pytree import tree_map
 
 from ringzero.data_parallel.buckets import assign
 from ringzero.data_parallel.in_order import InOrder, Wait, as_on_rank_0
-from ringzero.data_parallel.replica import Replica
+from ringzero.data_parallel.join import Joinable
+from ringzero.data_parallel.replica import Replica, broadcast_state
 from ringzero.record.eager import not_compiled
 from ringzero.zero import state
 from ringzero.zero.gather import Gatherer
 from ringzero.zero.gone import give_back
 from ringzero.zero.home import Device
-from ringzero.zero.optimizers import check_optimizer, parameter_groups
+from ringzero.zero.optimizers import Groups, check_optimizer, parameter_groups, to_add
 from ringzero.zero.travel import start, travel_of
 from ringzero.zero.units import parameters_of
 from ringzero.zero.vector import ShardedVector
@@ -47,14 +48,15 @@ from ringzero.zero.vector import ShardedVector
 IN_FLIGHT = 1
 
 
-class ZeroModel(Replica):
-    """``module``, trained by ``optimizer``, a class of torch's; ``**options`` are the optimizer's.
+class ZeroModel(Joinable):
+    """``module``, or a list of parameters, trained by ``optimizer``, a class of torch's, with its ``**options``.
 
     No parameter has a ``grad`` after ``backward``: the shard of the mean gradient waits for ``step``. The optimizer
     over the shards is ``model.optimizer``; schedulers take it.
 
     ``groups``           parameter groups as torch's optimizers take them, dicts with "params"
-    ``mixed_precision``  ``torch.bfloat16``: module and messages are in it, the optimizer steps what was there before
+    ``mixed_precision``  ``torch.bfloat16`` or ``float16``: module and messages are in it, the optimizer steps what was
+                         there before. float16 needs loss scaling: ``GradScaler``
     ``elementwise``      vouches that an optimizer not of torch's treats each element on its own
     ``bucket_cap_mb``    MiB of parameters that travel together; or
     ``units``            modules whose parameters do, as in stage 3
@@ -74,23 +76,25 @@ class ZeroModel(Replica):
     gatherer: Gatherer | None = None
     hooks_in_no_sync = True  # gradients add up in the vectors, not in ``parameter.grad``
 
-    def __init__(self, module: Module, optimizer: type[torch.optim.Optimizer], *,
+    def __init__(self, module: Module | Iterable[Parameter], optimizer: type[torch.optim.Optimizer], *,
                  groups: Iterable[dict] | None = None, mixed_precision: torch.dtype | None = None,
                  elementwise: bool = False, bucket_cap_mb: float = 25, units: Iterable[Module] | None = None,
                  find_unused: bool = False, unused: Collection[str] = (), broadcast_buffers: bool = True,
                  algorithm: str | None = None,
                  group: dist.ProcessGroup | None = None, **options: Any):  # fmt: skip
         check_optimizer(optimizer, elementwise)
-        if mixed_precision not in (None, torch.bfloat16):
-            raise ValueError(f"mixed_precision is {mixed_precision}; take torch.bfloat16, which needs no loss scaling")
+        if mixed_precision not in (None, torch.bfloat16, torch.float16):
+            raise ValueError(f"mixed_precision is {mixed_precision}; take torch.bfloat16 or torch.float16")
         if not bucket_cap_mb > 0:
             raise ValueError(f"bucket_cap_mb is {bucket_cap_mb!r}; give a positive number of MiB")
+        module = as_module(module)
         super().__init__(module, unused=unused, broadcast_buffers=broadcast_buffers, group=group)
         self.unused, self.find_unused, self.mixed_precision = unused, find_unused, mixed_precision
         self.groups = parameter_groups(groups, self.trained)
         self._travel_of = partial(travel_of, device=next(iter(self.trained.values())).device, algorithm=algorithm)
         self.travel, self.home = self._travel_of(self.group), Device()
-        vectors = [self._vector(members) for members in self._cut(units, bucket_cap_mb)]
+        self.units, self.bucket_cap_mb = units, bucket_cap_mb
+        vectors = self._cut(self.trained, self.groups)
         self._in_order = InOrder(
             self.trained, vectors, self._start_reducing, self._as_rank_0, find_unused,
             in_flight=None if "gradients" in self.keeps_whole else IN_FLIGHT,
@@ -99,10 +103,7 @@ class ZeroModel(Replica):
             for parameter in filter(torch.is_floating_point, module.parameters()):
                 parameter.data = parameter.data.to(mixed_precision)
         self.optimizer_of = partial(optimizer, **options)
-        groups_of_masters = [
-            own | {"params": [v.master for v in vectors if not v.parameters.keys().isdisjoint(names)]}
-            for names, own in self.groups
-        ]
+        groups_of_masters = [own | {"params": masters(names, vectors)} for names, own in self.groups]
         self.optimizer = self.optimizer_of(groups_of_masters)  # type: ignore[call-arg]
 
     @property
@@ -110,13 +111,16 @@ class ZeroModel(Replica):
         """In the order in which they are reduced."""
         return self._in_order.vectors
 
-    def _cut(self, units: Iterable[Module] | None, bucket_cap_mb: float) -> Iterator[list[Parameter]]:
-        """Lists of parameters that travel together, the last layer's first: so their gradients come."""
-        parts = [self.trained] if units is None else parameters_of(units, self.module, self.trained).values()
-        cap = 0 if self.find_unused else bucket_cap_mb if units is None else inf
-        for part in reversed(list(parts)):
-            for names, _ in self.groups:
-                yield from assign([part[name] for name in reversed(part) if name in names], cap)
+    def _cut(self, trained: dict[str, Parameter], groups: Groups) -> list[ShardedVector]:
+        """Vectors of the ``trained`` parameters, the last layer's first: so their gradients come."""
+        parts = [trained] if self.units is None else parameters_of(self.units, self.module, trained).values()
+        cap = 0 if self.find_unused else self.bucket_cap_mb if self.units is None else inf
+        return [
+            self._vector(members)
+            for part in reversed(list(parts))
+            for names, _ in groups
+            for members in assign([part[name] for name in reversed(part) if name in names], cap)
+        ]
 
     def _vector(self, parameters: Iterable[Parameter]) -> ShardedVector:
         named = {self._names[p]: p for p in parameters}
@@ -153,6 +157,7 @@ class ZeroModel(Replica):
         return self.gatherer is not None and self.find_unused
 
     def backward_begins(self) -> None:
+        self.announce("backward_without_data" if self._syncing else "only_agree")
         self._in_order.begin(hold=self.gathers_first or not self._syncing)
 
     def gradient_ready(self, parameter: Parameter) -> None:
@@ -171,6 +176,28 @@ class ZeroModel(Replica):
         if self.find_unused and self._syncing:
             self._leave_unused_alone()
         self._in_order.learn_order()
+
+    def backward_brought_nothing(self) -> None:
+        if self.gatherer is not None:
+            self.gatherer.end()
+
+    def backward_without_data(self) -> None:
+        """Take part in the other ranks' backward pass with zeros."""
+        self._in_order.begin()
+        self._in_order.fill()
+        self.backward_over()
+
+    def only_agree(self) -> None:
+        """Other ranks add up gradients in no_sync, and know now how many have data."""
+
+    def mean_over(self, ranks: int) -> None:
+        """Have gradients divided by ``ranks``."""
+        for vector in self.vectors:
+            vector.ranks = ranks
+
+    def take_state_of(self, rank: int) -> None:
+        """All ranks stepped the parameters, so only buffers differ."""
+        broadcast_state(self.shared(self.module.named_buffers()), rank, self.group)
 
     def _arrive(self) -> None:
         for _ in self._in_order.arrivals():
@@ -208,10 +235,18 @@ class ZeroModel(Replica):
         ``closure`` computes the loss and its gradients first, as torch's optimizers take it. Returns what it returns.
         """
         loss = None if closure is None else closure()
-        with torch.no_grad():
-            self._step()
+        options = [{k: v for k, v in group.items() if k != "params"} for group in self.optimizer.param_groups]
+        self.announce("step_with", options)  # only schedulers of ranks that have data go on
+        self._step()
         return loss
 
+    def step_with(self, options: list[dict]) -> None:
+        """Step with these ``options`` of the optimizer's parameter groups."""
+        for group, given in zip(self.optimizer.param_groups, options, strict=True):
+            group.update(given)
+        self._step()
+
+    @torch.no_grad()
     def _step(self) -> None:
         self._check_usable()
         self.check_unchanged()
@@ -239,6 +274,7 @@ class ZeroModel(Replica):
         """
         if not norm_type > 0:
             raise ValueError(f"norm_type is {norm_type!r}; give a positive number, or inf")
+        self.announce("clip_grad_norm_", float(max_norm), norm_type, error_if_nonfinite)
         shards = [vector.reduced for vector in self.vectors if vector.reduced is not None]
         largest = norm_type == inf
         device = self.vectors[0].whole.device
@@ -253,7 +289,62 @@ class ZeroModel(Replica):
             shard.mul_((max_norm / (norm + 1e-6)).clamp(max=1).to(shard.dtype))
         return norm
 
+    @torch.no_grad()
+    def unscale_(self, factor: float) -> bool:
+        """Multiply the gradients by ``factor``. Returns whether all are finite, on all ranks."""
+        self.announce("unscale_", factor)
+        for vector in self.vectors:
+            vector.unscale(factor)
+        shards = [vector.reduced for vector in self.vectors if vector.reduced is not None]
+        bad = torch.tensor(0.0, device=self.vectors[0].whole.device)
+        for shard in shards:
+            bad = bad.maximum((~shard.isfinite()).any().to(bad))
+        dist.all_reduce(bad, op=dist.ReduceOp.MAX, group=self.group)
+        return not bad
+
+    @property
+    def param_groups(self) -> list[dict]:
+        """Refused: who looks at gradients there, as torch's ``GradScaler`` does, would find none."""
+        raise TypeError(
+            f"a {type(self).__name__} is no optimizer, and each rank has other gradients; schedulers take "
+            "model.optimizer, and scaled losses ringzero.zero.GradScaler"
+        )
+
+    def add_param_group(self, group: dict) -> None:
+        """Train more of the module's parameters, such as what was unfrozen. All ranks must call it, between steps.
+
+        ``group`` is a parameter group as torch's optimizers take it. Raises ValueError for a parameter that is not in
+        the module, is frozen, or is trained already.
+        """
+        self._check_usable()
+        new = to_add(group, self.module, self.trained)
+        added = parameter_groups([group], new)
+        self._train(new)
+        self.groups += added
+        vectors = self._cut(new, added)
+        self._in_order.add(vectors)
+        for of_group, own in added:
+            self.optimizer.add_param_group(own | {"params": masters(of_group, vectors)})
+
+    @contextmanager
+    def whole_parameters(self, write: bool = False) -> Iterator[None]:
+        """Inside, every parameter is whole, to be read outside of a forward pass. All ranks must enter it together.
+
+        With ``write`` changes made in place stay. All ranks must make the same, since each keeps those of its shard.
+        """
+        self._check_usable()
+        self.check_unchanged()
+        with nullcontext() if self.gatherer is None else self.gatherer.all_whole():
+            yield
+            if write:
+                with torch.no_grad():
+                    for vector in self.vectors:
+                        vector.take_over_whole()
+        if write:
+            self.share()
+
     def zero_grad(self, set_to_none: bool = True) -> None:
+        self.announce("zero_grad")
         super().zero_grad()
         for vector in self.vectors:
             vector.forget_gradient()
@@ -301,11 +392,33 @@ class ZeroModel(Replica):
 
     def check_unchanged(self) -> None:
         """Raise RuntimeError, with names, if parameters are not those that were sharded: a change would be lost."""
-        now = {name: p for name, p in self.module.named_parameters() if p.requires_grad and name not in self.unused}
-        changed = [name for name in {**self.trained, **now} if now.get(name) is not self.trained.get(name)]
+        now = dict(self.module.named_parameters())
+        ours = {*self.trained, *self.unused}
+        if unfrozen := [name for name, p in now.items() if p.requires_grad and name not in ours]:
+            raise RuntimeError(
+                f"{', '.join(unfrozen)} unfrozen since the model was sharded, so the optimizer has no shard of it; "
+                "call add_param_group for it on every rank"
+            )
+        changed = [name for name, parameter in self.trained.items() if now.get(name) is not parameter]
         changed += [name for vector in self.vectors for name in vector.changed()]
         if changed:
             raise RuntimeError(
-                f"{', '.join(changed)} changed since the model was sharded: replaced, frozen, unfrozen, or overwritten "
-                "where the optimizer has a copy; use load_state_dict for new values, and shard again for what to train"
+                f"{', '.join(changed)} changed since the model was sharded: replaced, or overwritten where the "
+                "optimizer has a copy; use load_state_dict for new values, or whole_parameters(write=True)"
             )
+
+
+def masters(names: Iterable[str], vectors: Iterable[ShardedVector]) -> list[Parameter]:
+    """What an optimizer steps in place of the parameters of these ``names``."""
+    return [vector.master for vector in vectors if not vector.parameters.keys().isdisjoint(names)]
+
+
+def as_module(module: Module | Iterable[Parameter]) -> Module:
+    """A module that holds the parameters, if a list of them was given."""
+    if isinstance(module, Module):
+        return module
+    parameters = list(module)
+    for each in parameters:
+        if not isinstance(each, Parameter):
+            raise TypeError(f"give a module or its parameters, not a {type(each).__name__}")
+    return ParameterList(parameters)

@@ -1,12 +1,14 @@
 """Which optimizers a shard can be given to, and their parameter groups."""
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import torch
 
 _NAMES = (
     "ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD",
 )  # fmt: skip
+Groups = list[tuple[tuple[str, ...], dict]]  # names of parameters, and their options
 ELEMENTWISE = {name: getattr(torch.optim, name) for name in _NAMES}
 
 
@@ -27,9 +29,7 @@ def check_optimizer(optimizer: type[torch.optim.Optimizer], vouched: bool) -> No
         )
 
 
-def parameter_groups(
-    groups: Iterable[dict] | None, trained: Mapping[str, torch.nn.Parameter]
-) -> list[tuple[tuple[str, ...], dict]]:
+def parameter_groups(groups: Iterable[dict] | None, trained: Mapping[str, torch.nn.Parameter]) -> Groups:
     """``[(names, options)]`` of parameter groups as torch takes them: dicts with "params" and options.
 
     None is one group of all ``trained`` parameters. Raises ValueError unless each of them is in one group.
@@ -37,7 +37,7 @@ def parameter_groups(
     if groups is None:
         return [(tuple(trained), {})]
     names: dict[torch.Tensor, str] = {parameter: name for name, parameter in trained.items()}
-    found: list[tuple[tuple[str, ...], dict]] = []
+    found: Groups = []
     for group in groups:
         members = group["params"] if not isinstance(group["params"], torch.Tensor) else [group["params"]]
         options = {key: value for key, value in group.items() if key != "params"}
@@ -46,6 +46,20 @@ def parameter_groups(
     if wrong := [name for name in trained if listed.count(name) != 1]:
         raise ValueError(f"groups must hold each trained parameter once; it does not for {', '.join(wrong)}")
     return found
+
+
+def to_add(group: dict, module: torch.nn.Module, trained: Mapping[str, torch.nn.Parameter]) -> dict[str, Any]:
+    """``{name: parameter}`` of a group to add. Raises ValueError, which names the first that cannot be."""
+    members = [group["params"]] if isinstance(group["params"], torch.Tensor) else list(group["params"])
+    named: dict[torch.Tensor, str] = {parameter: name for name, parameter in module.named_parameters()}
+    for parameter in members:
+        if parameter not in named:
+            raise ValueError(f"a parameter to add, of shape {tuple(parameter.shape)}, is not in the module")
+        if named[parameter] in trained:
+            raise ValueError(f"{named[parameter]} is trained already")
+        if not parameter.requires_grad:
+            raise ValueError(f"{named[parameter]} is frozen; call its requires_grad_() first")
+    return {named[parameter]: parameter for parameter in members}
 
 
 def sharded_keys(make: Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer]) -> set[str]:

@@ -4,7 +4,7 @@ Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Paramet
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.nn import Module
@@ -57,11 +57,30 @@ class ZeroStage3(ZeroModel):
 
     def __init__(self, module: Module, optimizer: type[torch.optim.Optimizer], *,
                  units: Iterable[Module] | None = None, prefetch: int = 1, **options: Any):  # fmt: skip
+        if not isinstance(module, Module):
+            raise TypeError("ZeroStage3 gathers parameters when the forward of a module runs; give the module")
         units = list(default_units(module) if units is None else units)
         super().__init__(module, optimizer, units=units, **options)
-        parts = parameters_of(units, module, self.trained)
-        travel = self._travel_of(self._new_group(self.group))  # gathers need not queue behind reductions
-        self.gatherer = Gatherer(module, parts, self.vectors, self.group, travel, prefetch, self.find_unused)
+        self.prefetch = prefetch
+        self._travel_of_gathers = self._travel_of(self._new_group(self.group))  # they need not queue behind reductions
+        self._gather()
+
+    def _gather(self) -> None:
+        parts = parameters_of(cast(list, self.units), self.module, self.trained)
+        self.gatherer = Gatherer(
+            self.module, parts, self.vectors, self.group, self._travel_of_gathers, self.prefetch, self.find_unused
+        )
+
+    def add_param_group(self, group: dict) -> None:
+        super().add_param_group(group)
+        cast(Gatherer, self.gatherer).leave()
+        self._gather()
+
+    def join(self, *_args: Any, **_options: Any) -> Any:
+        """Refused: a rank without data makes no forward pass, in which all ranks gather parameters."""
+        raise TypeError(
+            "ZeroStage3 has no join: all ranks gather in every forward pass; take stage 1 or 2, or even data"
+        )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return super().forward(*args, **kwargs)

@@ -40,7 +40,7 @@ class ShardedVector(Vector):
         self.used = False  # whether a gradient came since ``forget_gradient``, on this rank or on another
         self.added: set[Parameter] = set()  # whose gradients are in ``gradient`` and not in ``reduced`` yet
         self._nothing = self.whole.new_empty(0)
-        self._versions = {name: parameter._version for name, parameter in self.parameters.items()}
+        self._note_versions()
         self.show_whole()
 
     def put(self, parameter: Parameter) -> None:
@@ -72,6 +72,11 @@ class ShardedVector(Vector):
             label(self.reduced, "gradients")
         self.gradient, self.views = None, {}
 
+    def unscale(self, factor: float) -> None:
+        """Multiply ``reduced`` by ``factor``, in the precision of the master."""
+        if self.reduced is not None:
+            self.reduced = self.reduced.to(self.master.dtype).mul_(factor)
+
     def forget_gradient(self) -> None:
         """Forget what was added up; the memory stays."""
         self.reduced, self.added, self.used = None, set(), False
@@ -100,6 +105,15 @@ class ShardedVector(Vector):
     def make_whole(self) -> None:
         """Take memory for ``whole`` again, to be filled, and then shown."""
         self.whole.untyped_storage().resize_(self.whole.nbytes)
+
+    def take_over_whole(self) -> None:
+        """Have the master say what this rank's part of ``whole`` says, where that was changed."""
+        here, before = self.whole[self.owned], self.master.to(self.whole.dtype)
+        self.master.copy_(torch.where(here == before, self.master, here.to(self.master.dtype)))
+        self._note_versions()
+
+    def _note_versions(self) -> None:
+        self._versions = {name: parameter._version for name, parameter in self.parameters.items()}
 
     def changed(self) -> list[str]:
         """Names of parameters whose values the next step would lose.

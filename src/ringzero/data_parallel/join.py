@@ -1,0 +1,102 @@
+"""Ranks with different amounts of data: who is out of data does with the others what only all ranks can do.
+
+As torch's ``Join``: what a rank without data gives to a sum is zeros.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import torch.distributed as dist
+
+from ringzero.data_parallel.replica import Replica, broadcast_state
+
+
+class Joinable(Replica):
+    """A replica whose ranks may have different amounts of data.
+
+    It calls ``announce`` before whatever all ranks must do together, with the name of a method by which a rank without
+    data does its part.
+    """
+
+    _joining: "Joining | None" = None  # while inside ``join``, with data
+
+    @contextmanager
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
+    ) -> Iterator[None]:
+        """Ranks may run different numbers of steps inside; all end with the state of one that ran longest.
+
+        A rank that is out of data takes part with zeros in the other ranks' means. Buffers are each rank's own inside.
+        Arguments are those of torch's: without ``divide_by_initial_world_size`` means are over the ranks that have data
+        left; with ``throw_on_early_termination`` it is a RuntimeError on every rank when one is out of data.
+        """
+        if not enable:
+            yield
+            return
+        broadcast_buffers, self.broadcast_buffers = self.broadcast_buffers, False  # no forward pass without data
+        self._joining = joining = Joining(self, divide_by_initial_world_size, throw_on_early_termination)
+        try:
+            yield
+            self._joining = None
+            joining.follow()
+            self.take_state_of(joining.last)
+        finally:
+            self._joining, self.broadcast_buffers = None, broadcast_buffers
+            self.mean_over(self.group.size())
+
+    def announce(self, name: str, *args: Any) -> None:
+        """Inside ``join``: ranks that are out of data call the method ``name`` now."""
+        if self._joining is not None:
+            self._joining.agree((name, *args))
+
+    def mean_over(self, ranks: int) -> None:
+        """Have gradients divided by ``ranks``."""
+        raise NotImplementedError
+
+    def take_state_of(self, rank: int) -> None:
+        """Have on every rank what ``rank`` has of the module."""
+        tensors = [*self.module.named_parameters(), *self.module.named_buffers()]
+        broadcast_state(self.shared(tensors), rank, self.group)
+
+
+class Joining:
+    """What the ranks of ``model.group`` do together. ``last`` is the highest rank that had data to the end.
+
+    ``mean_over_all``  whether means stay those over all ranks; otherwise they are over the ranks that have data left
+    ``end_together``   whether all ranks raise RuntimeError as soon as one is out of data
+    """
+
+    def __init__(self, model: Joinable, mean_over_all: bool, end_together: bool):
+        self._model, self._mean_over_all, self._end_together = model, mean_over_all, end_together
+        self.last = 0
+
+    def follow(self) -> None:
+        """This rank is out of data: do what the others do, until they are, too."""
+        while (call := self.agree(None)) is not None:
+            name, *args = call
+            getattr(self._model, name)(*args)
+
+    def agree(self, mine: tuple | None) -> tuple | None:
+        """What the ranks that have data are about to call, if there are any. ``mine`` is None on a rank without."""
+        calls: list[tuple | None] = [None] * self._model.group.size()
+        dist.all_gather_object(calls, mine, group=self._model.group)
+        with_data = [rank for rank, call in enumerate(calls) if call is not None]
+        if not with_data:
+            return None
+        if self._end_together and len(with_data) < len(calls):
+            raise RuntimeError(
+                f"Rank {self._model.group.rank()} exhausted all inputs."
+                if mine is None
+                else "Detected at least one rank that exhausted inputs. Throwing across all ranks."
+            )
+        if not self._mean_over_all:
+            self._model.mean_over(len(with_data))
+        self.last = with_data[-1]
+        theirs = cast(tuple, calls[self.last])
+        if mine is not None and mine[0] != theirs[0]:
+            raise RuntimeError(
+                f"inside join rank {self._model.group.rank()} calls {mine[0]} where rank {self.last} calls "
+                f"{theirs[0]}; ranks that have data must do the same"
+            )
+        return theirs
