@@ -6,7 +6,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from ringzero.bench import collectives
+from ringzero.bench import collectives, strict
 from ringzero.bench.collectives import Line
 from ringzero.cli import main
 from ringzero.collectives import ALGORITHMS
@@ -127,6 +127,16 @@ def test_bad_options_are_named(options, message):
     done = CliRunner().invoke(main, ["bench", "collectives", *options])
     assert done.exit_code != 0
     assert re.search(message, done.output), done.output
+
+
+def test_strict_beside_gloo(monkeypatch, tmp_path):
+    monkeypatch.setattr(strict, "PROGRAMS", {"a ring by hand": strict.ring_by_hand})
+    file = tmp_path / "rows.json"
+    done = CliRunner().invoke(main, ["bench", "strict", "--iterations", "1", "--json", str(file)])
+    assert done.exit_code == 0, done.output
+    assert re.search(r"a ring by hand +\d\.\d+ s strict, +\d\.\d+ s gloo: +\d+\.\d\d times", done.output)
+    (row,) = json.loads(file.read_text())
+    assert row["ratio"] == pytest.approx(row["peer"] / row["ours"])
 
 
 def test_ddp_beside_torchs_and_no_communication(tmp_path):

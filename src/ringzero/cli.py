@@ -40,6 +40,7 @@ def main() -> None:
         "launch": "ringzero.bench.launch:command",
         "prediction": "ringzero.bench.prediction:command",
         "pricing": "ringzero.bench.pricing:command",
+        "strict": "ringzero.bench.strict:command",
         "trace": "ringzero.bench.trace:command",
         "zero": "ringzero.bench.zero:command",
     },

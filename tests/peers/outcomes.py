@@ -30,7 +30,7 @@ WHY = {
     "A loss that reaches half of the layers, announced": TOLD,
     "Two models in one loss, whose order differs between ranks": "Rank 0 waits for a message of the first model, "
     "rank 1 for one of the second. Only DDP and stage 1, which wait for nothing before the end, can do it.",
-    "A layer is unfrozen in between": "Its optimizer has no shard of it. Wrapping the module again makes one.",
+    "A layer is unfrozen in between": "Its optimizer has no shard of it. add_param_group makes one.",
     "Rank 0 alone evaluates the module, not the wrapper": "In stage 3 no rank has all parameters, so all must help.",
     "AveragedModel of the wrapper": "It copies the wrapper. " + SHARDED,
     "deepcopy of the wrapper, to evaluate": SHARDED,

@@ -175,8 +175,6 @@ class Replica(Module):
         if self._in_backward:
             self.backward_over()
             self._end_of_backward()
-        else:
-            self.backward_brought_nothing()
 
     def _end_of_backward(self) -> None:
         self._task = None
@@ -203,9 +201,6 @@ class Replica(Module):
                 f"no gradient in this backward pass for {', '.join(missing)}; if that is meant on every rank, use "
                 f"unused={missing}; if it differs, DistributedDataParallel with find_unused=True"
             )
-
-    def backward_brought_nothing(self) -> None:
-        """Called at the end of a backward pass through the module that gave its parameters no gradient."""
 
     def abandon(self) -> None:
         """Called after a backward pass that ended with an error: end what is on its way, on every rank alike."""

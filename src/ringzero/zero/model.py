@@ -177,10 +177,6 @@ class ZeroModel(Joinable):
             self._leave_unused_alone()
         self._in_order.learn_order()
 
-    def backward_brought_nothing(self) -> None:
-        if self.gatherer is not None:
-            self.gatherer.end()
-
     def backward_without_data(self) -> None:
         """Take part in the other ranks' backward pass with zeros."""
         self._in_order.begin()

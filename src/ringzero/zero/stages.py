@@ -3,16 +3,17 @@
 Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", SC 2020.
 """
 
+import sys
 from collections.abc import Iterable
 from typing import Any, cast
 
 import torch
-from torch.nn import Module
+from torch.nn import Module, Parameter
 
 from ringzero.record.eager import not_compiled
 from ringzero.zero.gather import Gatherer
 from ringzero.zero.model import ZeroModel
-from ringzero.zero.units import default_units, parameters_of
+from ringzero.zero.units import default_units, in_words, parameters_of
 
 
 class ZeroStage1(ZeroModel):
@@ -47,6 +48,8 @@ class ZeroStage3(ZeroModel):
                   or in several, is whole during the whole pass
     ``prefetch``  how many units are gathered ahead
 
+    Rank 0 says on stderr which units were taken by default.
+
     A parameter may be used only inside the ``forward`` of its unit; elsewhere that is a RuntimeError which names it.
     Those not trained, and buffers, stay whole. All ranks gather in one order, so with ``find_unused`` they may use
     different units, but gradients then stay whole until the last gather; a unit that is used twice all must use twice.
@@ -59,16 +62,26 @@ class ZeroStage3(ZeroModel):
                  units: Iterable[Module] | None = None, prefetch: int = 1, **options: Any):  # fmt: skip
         if not isinstance(module, Module):
             raise TypeError("ZeroStage3 gathers parameters when the forward of a module runs; give the module")
-        units = list(default_units(module) if units is None else units)
-        super().__init__(module, optimizer, units=units, **options)
+        chosen = list(default_units(module) if units is None else units)
+        super().__init__(module, optimizer, units=chosen, **options)
         self.prefetch = prefetch
         self._travel_of_gathers = self._travel_of(self._new_group(self.group))  # they need not queue behind reductions
         self._gather()
+        if units is None and self.group.rank() == 0:
+            print(f"ZeroStage3 gathers, by units and their parameters: {in_words(self._parts())}", file=sys.stderr)
+
+    def _parts(self) -> dict[Module, dict[str, Parameter]]:
+        return parameters_of(cast(list, self.units), self.module, self.trained)
 
     def _gather(self) -> None:
-        parts = parameters_of(cast(list, self.units), self.module, self.trained)
         self.gatherer = Gatherer(
-            self.module, parts, self.vectors, self.group, self._travel_of_gathers, self.prefetch, self.find_unused
+            self.module,
+            self._parts(),
+            self.vectors,
+            self.group,
+            self._travel_of_gathers,
+            self.prefetch,
+            self.find_unused,
         )
 
     def add_param_group(self, group: dict) -> None:

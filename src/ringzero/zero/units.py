@@ -37,6 +37,17 @@ def _is_stack(module: nn.Module) -> bool:
     return len(kinds) > len(set(kinds))
 
 
+def in_words(parts: Mapping[nn.Module, Mapping[str, nn.Parameter]]) -> str:
+    """Which modules the units are, with their numbers of parameters: "12 Block: 85,054,464; the GPT itself: 39,000"."""
+    module, *units = parts
+    kinds: dict[str, list[int]] = {}
+    for unit in units:
+        kinds.setdefault(type(unit).__name__, []).append(sum(p.numel() for p in parts[unit].values()))
+    said = [f"{len(sizes)} {kind}: {sum(sizes):,}" for kind, sizes in kinds.items() if sum(sizes)]
+    rest = sum(p.numel() for p in parts[module].values())
+    return "; ".join([*said, f"the {type(module).__name__} itself: {rest:,}"])
+
+
 def parameters_of(
     units: Iterable[nn.Module], module: nn.Module, trained: Mapping[str, nn.Parameter]
 ) -> dict[nn.Module, dict[str, nn.Parameter]]:
