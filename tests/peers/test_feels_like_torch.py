@@ -176,7 +176,8 @@ def test_all_ranks_may_end_when_one_is_out_of_data():
 
 def of_a_list(stage):
     first, second = (nn.Parameter(p) for p in torch.randn(2, WIDTH, WIDTH, generator=torch.Generator().manual_seed(0)))
-    model = STAGES[stage]([first, second], torch.optim.AdamW, lr=0.1)
+    given = [first, second] if stage == 1 else [{"params": first}, {"params": [second], "lr": 0.1}]
+    model = STAGES[stage](given, torch.optim.AdamW, lr=0.1)
     for step in range(3):
         x = batch(step)[dist.get_rank() :: dist.get_world_size()].float()
         (x @ first @ second).square().mean().backward()
@@ -185,7 +186,7 @@ def of_a_list(stage):
     return [first.detach().clone(), second.detach().clone()]
 
 
-def test_zero_takes_a_list_of_parameters():
+def test_zero_takes_a_list_of_parameters_or_of_groups():
     weights = [nn.Parameter(p) for p in torch.randn(2, WIDTH, WIDTH, generator=torch.Generator().manual_seed(0))]
     optimizer = torch.optim.AdamW(weights, lr=0.1)
     for step in range(3):
@@ -283,6 +284,13 @@ def torchs_scaler():
     scaler.step(model)
 
 
+def other_optimizer():
+    model = zero(2)
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(batch(0)).mean().backward()
+    optimizer.step()
+
+
 def two_hooks():
     model = DistributedDataParallel(seeded(layers))
     for _ in range(2):
@@ -307,6 +315,7 @@ REFUSED = [
     (lambda: zero(3).join(), "ZeroStage3 has no join.*take stage 1 or 2"),
     (lambda: STAGES[3]([nn.Parameter(torch.ones(3))], torch.optim.SGD), "ZeroStage3 gathers parameters when the forw"),
     (lambda: STAGES[1]([torch.ones(3)], torch.optim.SGD), "give a module or its parameters, not a Tensor"),
+    (other_optimizer, "this AdamW steps parameters that a ZeroStage2 has sharded.*call model.step()"),
     (two_hooks, "register_comm_hook can only be called once"),
     (no_future, "the communication hook returned a Tensor; it must return a future"),
 ]

@@ -222,6 +222,12 @@ class Replica(Module):
         return Vector({self._names[p]: p for p in parameters}, self.group.size())
 
 
+def replica_of(parameter: torch.Tensor) -> Replica | None:
+    """The replica that trains ``parameter``, if there is one."""
+    weak, _ = _hooked.get(parameter, (None, None))
+    return weak and weak()
+
+
 def broadcast_state(tensors: Iterable[torch.Tensor], root: int, group: dist.ProcessGroup) -> None:
     """Give every rank the ``tensors`` of rank ``root`` of the group."""
     for tensor in tensors:
@@ -282,8 +288,7 @@ def _leave_earlier_replica(module: Module) -> None:
             "in it, its attribute `module`"
         )
     for name, parameter in module.named_parameters():
-        weak, handle = _hooked.get(parameter, (None, None))
-        earlier = weak and weak()
+        earlier, (_, handle) = replica_of(parameter), _hooked.get(parameter, (None, None))
         if earlier is None:
             if handle is not None:
                 handle.remove()
