@@ -198,6 +198,20 @@ def test_zero_takes_a_list_of_parameters_or_of_groups():
             torch.testing.assert_close(trained, [w.detach() for w in weights], rtol=1e-4, atol=1e-5)
 
 
+def added_in_bfloat16():
+    module = seeded(layers).float()
+    module[2].requires_grad_(False)
+    model = STAGES[1](module, torch.optim.SGD, lr=0.1, mixed_precision=torch.bfloat16, units=iter([module[0]]))
+    model.add_param_group({"params": [p.requires_grad_() for p in module[2].parameters()]})
+    return [str(vector.master.dtype) for vector in model.vectors], [str(p.dtype) for p in module.parameters()]
+
+
+def test_what_is_added_is_stepped_in_the_precision_it_was_given_in():
+    for masters, computed_with in launch(added_in_bfloat16).returns:
+        assert set(masters) == {"torch.float32"}
+        assert set(computed_with) == {"torch.bfloat16"}
+
+
 # ---- a loop as accelerate's users write it
 
 

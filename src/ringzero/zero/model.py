@@ -95,12 +95,13 @@ class ZeroModel(Joinable):
         self.groups = parameter_groups(groups, self.trained)
         self._travel_of = partial(travel_of, device=next(iter(self.trained.values())).device, algorithm=algorithm)
         self.travel, self.home = self._travel_of(self.group), Device()
-        self.units, self.bucket_cap_mb = units, bucket_cap_mb
+        self.units, self.bucket_cap_mb = None if units is None else list(units), bucket_cap_mb
         vectors = self._cut(self.trained, self.groups)
         self._in_order = InOrder(
             self.trained, vectors, self._start_reducing, self._as_rank_0, find_unused,
             in_flight=None if "gradients" in self.keeps_whole else IN_FLIGHT,
         )  # fmt: skip
+        self._given_types = {parameter: parameter.dtype for parameter in self._frozen}
         if mixed_precision is not None:  # frozen parameters too; buffers may need their precision, such as angles
             for parameter in filter(torch.is_floating_point, module.parameters()):
                 parameter.data = parameter.data.to(mixed_precision)
@@ -317,6 +318,8 @@ class ZeroModel(Joinable):
         self._check_usable()
         new = to_add(group, self.module, self.trained)
         added = parameter_groups([group], new)
+        for parameter in new.values():  # so that the optimizer's copy is as precise as the others
+            parameter.data = parameter.data.to(self._given_types.get(parameter, parameter.dtype))
         self._train(new)
         self.groups += added
         vectors = self._cut(new, added)
