@@ -4,6 +4,7 @@
 table that the page "Beside torch" shows and that the tests hold us to.
 """
 
+import functools
 import json
 import warnings
 from pathlib import Path
@@ -43,6 +44,7 @@ TOLERANCE = 1e-10  # sums in another order, in float64
 LONGEST = 300  # characters of a message that are kept
 
 
+@functools.cache
 def alone(name):
     """One process on the whole batch."""
     with warnings.catch_warnings(action="ignore"):  # torch's, of create_graph

@@ -67,8 +67,8 @@ def test_generated_models(world_size, seeds):
     """More of them with ``--seeds``: 6 a seed and number of ranks."""
     for number in range(seeds):
         plans = drawn(6, 100 * world_size + number)
-        alone = [generated.train(plan, OneProcess) for plan in plans for _ in OURS]
         trained = [(plan, name) for plan in plans for name in OURS]
+        alone = [state for plan in plans for state in [generated.train(plan, OneProcess)] * len(OURS)]
         for rank in launch(of_all, plans, world_size=world_size).returns:
             for what, expected, state in zip(trained, alone, rank, strict=True):
                 assert outcomes.is_close(expected, state), what
