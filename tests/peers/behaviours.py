@@ -508,11 +508,13 @@ def a_model_in_another(make):
 
 
 @behaviour
-def adversaries(make):
+def adversaries(make, freeze=False):
     """A generator and a discriminator in turns."""
     generator, judge = make(seeded(layers, 1)), make(seeded(lambda: nn.Sequential(layers(1), linear(1)), 2))
     for step in range(4):
         x = generator.part(batch(step))
+        if freeze:
+            judge.module.requires_grad_(step % 2 == 1)
         if step % 2:
             judge(generator(x).detach()).square().mean().backward()
             judge.step()
@@ -935,20 +937,7 @@ def group_added(make):
 @behaviour
 def toggled(make):
     """A discriminator that is frozen while its generator steps."""
-    generator, judge = make(seeded(layers, 1)), make(seeded(lambda: nn.Sequential(layers(1), linear(1)), 2))
-    for step in range(4):
-        x = generator.part(batch(step))
-        judge.module.requires_grad_(step % 2 == 1)
-        if step % 2:
-            judge(generator(x).detach()).square().mean().backward()
-            judge.step()
-        else:
-            judge(generator(x)).mean().backward()
-            generator.step()
-        for model in (generator, judge):
-            model.zero_grad()
-    judge.module.requires_grad_(True)
-    return state_of(generator, judge)
+    return adversaries(make, freeze=True)
 
 
 @behaviour

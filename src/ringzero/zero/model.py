@@ -20,26 +20,32 @@ A model is put together from parts:
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from functools import cache, partial
+from functools import partial
 from math import inf
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.nn import Module, Parameter, ParameterList
-from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.nn import Module, Parameter
 from torch.utils._pytree import tree_map
 
 from ringzero.data_parallel.buckets import assign
 from ringzero.data_parallel.in_order import InOrder, Wait, as_on_rank_0
 from ringzero.data_parallel.join import Joinable
-from ringzero.data_parallel.replica import Replica, broadcast_state, replica_of
+from ringzero.data_parallel.replica import Replica, broadcast_state
 from ringzero.record.eager import not_compiled
 from ringzero.zero import state
 from ringzero.zero.gather import Gatherer
 from ringzero.zero.gone import give_back
 from ringzero.zero.home import Device
-from ringzero.zero.optimizers import Groups, check_optimizer, parameter_groups, to_add
+from ringzero.zero.optimizers import (
+    Groups,
+    as_module,
+    check_optimizer,
+    parameter_groups,
+    refuse_other_optimizers,
+    to_add,
+)
 from ringzero.zero.travel import start, travel_of
 from ringzero.zero.units import parameters_of
 from ringzero.zero.vector import ShardedVector
@@ -89,7 +95,7 @@ class ZeroModel(Joinable):
         if not bucket_cap_mb > 0:
             raise ValueError(f"bucket_cap_mb is {bucket_cap_mb!r}; give a positive number of MiB")
         module, groups = as_module(module, groups)
-        refuse_other_optimizers()
+        refuse_other_optimizers(ZeroModel)
         super().__init__(module, unused=unused, broadcast_buffers=broadcast_buffers, group=group)
         self.unused, self.find_unused, self.mixed_precision = unused, find_unused, mixed_precision
         self.groups = parameter_groups(groups, self.trained)
@@ -332,6 +338,7 @@ class ZeroModel(Joinable):
         """Inside, every parameter is whole, to be read outside of a forward pass. All ranks must enter it together.
 
         With ``write`` changes made in place stay. All ranks must make the same, since each keeps those of its shard.
+        Without it, the next step refuses them where the optimizer has a copy of its own.
         """
         self._check_usable()
         self.check_unchanged()
@@ -412,38 +419,3 @@ class ZeroModel(Joinable):
 def masters(names: Iterable[str], vectors: Iterable[ShardedVector]) -> list[Parameter]:
     """What an optimizer steps in place of the parameters of these ``names``."""
     return [vector.master for vector in vectors if not vector.parameters.keys().isdisjoint(names)]
-
-
-def as_module(given: Module | Iterable, groups: Iterable[dict] | None) -> tuple[Module, Iterable[dict] | None]:
-    """A module that holds the parameters, and their groups, if a list of parameters or of groups was given."""
-    if isinstance(given, Module):
-        return given, groups
-    members = list(given)
-    if members and isinstance(members[0], dict):
-        members = [
-            group | {"params": [p] if isinstance(p := group["params"], torch.Tensor) else list(p)} for group in members
-        ]
-        groups, members = members, [parameter for group in members for parameter in group["params"]]
-    for each in members:
-        if not isinstance(each, Parameter):
-            raise TypeError(f"give a module or its parameters, not a {type(each).__name__}")
-    return ParameterList(members), groups
-
-
-@cache
-def refuse_other_optimizers() -> None:
-    """From now on raise RuntimeError where an optimizer of the program's own steps what is sharded.
-
-    It would find no gradients, and do nothing.
-    """
-
-    def check(optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        for group in optimizer.param_groups:
-            owner = replica_of(group["params"][0]) if group["params"] else None
-            if isinstance(owner, ZeroModel):
-                raise RuntimeError(
-                    f"this {type(optimizer).__name__} steps parameters that a {type(owner).__name__} has sharded, and "
-                    "finds no gradients; give the model the optimizer's class, and call model.step()"
-                )
-
-    register_optimizer_step_pre_hook(check)

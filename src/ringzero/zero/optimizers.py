@@ -1,9 +1,13 @@
-"""Which optimizers a shard can be given to, and their parameter groups."""
+"""Which optimizers a shard can be given to, their parameter groups, and which optimizers are refused."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from ringzero.data_parallel.replica import replica_of
 
 _NAMES = (
     "ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD",
@@ -29,6 +33,28 @@ def check_optimizer(optimizer: type[torch.optim.Optimizer], vouched: bool) -> No
         )
 
 
+def members_of(group: dict) -> list:
+    """The parameters of a group, which may have one, a list, or an iterator."""
+    members = group["params"]
+    return [members] if isinstance(members, torch.Tensor) else list(members)
+
+
+def as_module(
+    given: torch.nn.Module | Iterable, groups: Iterable[dict] | None
+) -> tuple[torch.nn.Module, Iterable[dict] | None]:
+    """A module that holds the parameters, and their groups, if a list of parameters or of groups was given."""
+    if isinstance(given, torch.nn.Module):
+        return given, groups
+    parameters = list(given)
+    if parameters and isinstance(parameters[0], dict):
+        groups = [group | {"params": members_of(group)} for group in parameters]
+        parameters = [parameter for group in groups for parameter in group["params"]]
+    for each in parameters:
+        if not isinstance(each, torch.nn.Parameter):
+            raise TypeError(f"give a module or its parameters, not a {type(each).__name__}")
+    return torch.nn.ParameterList(parameters), groups
+
+
 def parameter_groups(groups: Iterable[dict] | None, trained: Mapping[str, torch.nn.Parameter]) -> Groups:
     """``[(names, options)]`` of parameter groups as torch takes them: dicts with "params" and options.
 
@@ -39,7 +65,7 @@ def parameter_groups(groups: Iterable[dict] | None, trained: Mapping[str, torch.
     names: dict[torch.Tensor, str] = {parameter: name for name, parameter in trained.items()}
     found: Groups = []
     for group in groups:
-        members = group["params"] if not isinstance(group["params"], torch.Tensor) else [group["params"]]
+        members = members_of(group)
         options = {key: value for key, value in group.items() if key != "params"}
         found.append((tuple(names[p] for p in members if p in names), options))
     listed = [name for members, _ in found for name in members]
@@ -50,7 +76,7 @@ def parameter_groups(groups: Iterable[dict] | None, trained: Mapping[str, torch.
 
 def to_add(group: dict, module: torch.nn.Module, trained: Mapping[str, torch.nn.Parameter]) -> dict[str, Any]:
     """``{name: parameter}`` of a group to add. Raises ValueError, which names the first that cannot be."""
-    members = [group["params"]] if isinstance(group["params"], torch.Tensor) else list(group["params"])
+    members = members_of(group)
     named: dict[torch.Tensor, str] = {parameter: name for name, parameter in module.named_parameters()}
     for parameter in members:
         if parameter not in named:
@@ -71,3 +97,22 @@ def sharded_keys(make: Callable[[list[torch.nn.Parameter]], torch.optim.Optimize
     vector.grad = torch.zeros(2)
     (optimizer := make([vector])).step()
     return {key for key, value in optimizer.state[vector].items() if value.dim()}
+
+
+@cache
+def refuse_other_optimizers(sharded: type) -> None:
+    """From now on raise RuntimeError where an optimizer of the program's own steps parameters of a ``sharded`` model.
+
+    It would find no gradients, and do nothing.
+    """
+
+    def check(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        for group in optimizer.param_groups:
+            owner = replica_of(group["params"][0]) if group["params"] else None
+            if isinstance(owner, sharded):
+                raise RuntimeError(
+                    f"this {type(optimizer).__name__} steps parameters that a {type(owner).__name__} has sharded, and "
+                    "finds no gradients; give the model the optimizer's class, and call model.step()"
+                )
+
+    register_optimizer_step_pre_hook(check)

@@ -66,28 +66,23 @@ class ZeroStage3(ZeroModel):
         super().__init__(module, optimizer, units=chosen, **options)
         self.prefetch = prefetch
         self._travel_of_gathers = self._travel_of(self._new_group(self.group))  # they need not queue behind reductions
-        self._gather()
+        self._make_gatherer()
         if units is None and self.group.rank() == 0:
             print(f"ZeroStage3 gathers, by units and their parameters: {in_words(self._parts())}", file=sys.stderr)
 
     def _parts(self) -> dict[Module, dict[str, Parameter]]:
         return parameters_of(cast(list, self.units), self.module, self.trained)
 
-    def _gather(self) -> None:
+    def _make_gatherer(self) -> None:
+        parts, travel = self._parts(), self._travel_of_gathers
         self.gatherer = Gatherer(
-            self.module,
-            self._parts(),
-            self.vectors,
-            self.group,
-            self._travel_of_gathers,
-            self.prefetch,
-            self.find_unused,
-        )
+            self.module, parts, self.vectors, self.group, travel, self.prefetch, self.find_unused
+        )  # fmt: skip
 
     def add_param_group(self, group: dict) -> None:
         super().add_param_group(group)
         cast(Gatherer, self.gatherer).leave()
-        self._gather()
+        self._make_gatherer()
 
     def join(self, *_args: Any, **_options: Any) -> Any:
         """Refused: a rank without data makes no forward pass, in which all ranks gather parameters."""
