@@ -29,7 +29,8 @@ def test_generations_grow():
     rates = [rate for _, rate in hw.INFINIBAND_GB_PER_S]
     assert rates == sorted(rates)
     assert [hw.pcie(g) for g in (1, 2)] == [4.0, 8.0]
-    assert [hw.pcie(g + 1) / hw.pcie(g) for g in (3, 4)] == [2.0, 2.0]
+    assert [hw.pcie(g + 1) / hw.pcie(g) for g in (3, 4, 6)] == [2.0, 2.0, 2.0]
+    assert hw.pcie(5, lanes=4) == hw.pcie(5) / 4
     assert hw.infiniband("FDR") == pytest.approx(54.54 / 8, abs=1e-3)
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from tests.published.quantities import evaluate
 
-COMMITTED = Path(__file__).parent / "published" / "published.json"
+FOLDER = Path(__file__).parent / "published"
+COMMITTED = (FOLDER / "published.json", FOLDER / "published2.json")
 
 
 def load(path):
@@ -24,7 +25,8 @@ def load(path):
 def pytest_generate_tests(metafunc):
     if "row" not in metafunc.fixturenames:
         return
-    rows = load(metafunc.config.getoption("--published") or COMMITTED)
+    given = metafunc.config.getoption("--published")
+    rows = [row for path in ([given] if given else COMMITTED) for row in load(path)]
     metafunc.parametrize("row", rows, ids=[f"{row['quantity']}-{row['id']}" for row in rows])
 
 

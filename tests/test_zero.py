@@ -695,7 +695,7 @@ BAD = [
         "LBFGS is not known to treat each element on its own.*elementwise=True",
     ),
     (lambda: zero(optimizer=torch.optim.Adafactor), "Adafactor is not known to treat each element"),
-    (lambda: zero(optimizer=torch.optim.Muon), "Muon is not known to treat each element"),
+    (lambda: zero(optimizer=torch.optim.Muon), "needs whole matrices, and a rank has a shard; take ringzero.zero.Muon"),
     (lambda: zero(optimizer=torch.optim.SGD(mlp().parameters())), "give a class, such as torch.optim.AdamW"),
     (lambda: zero(mixed_precision=torch.float64), "mixed_precision is torch.float64; take torch.bfloat16"),
     (lambda: zero(bucket_cap_mb=0), "bucket_cap_mb is 0; give a positive number"),

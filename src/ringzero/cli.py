@@ -39,10 +39,12 @@ def main() -> None:
         "hostile": "ringzero.bench.hostile:command",
         "launch": "ringzero.bench.launch:command",
         "prediction": "ringzero.bench.prediction:command",
+        "offload": "ringzero.bench.offload:command",
         "pricing": "ringzero.bench.pricing:command",
         "strict": "ringzero.bench.strict:command",
         "trace": "ringzero.bench.trace:command",
         "zero": "ringzero.bench.zero:command",
+        "zeropp": "ringzero.bench.zeropp:command",
     },
 )
 def bench() -> None:

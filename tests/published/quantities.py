@@ -6,7 +6,7 @@ import numpy as np
 
 from ringzero.collectives import ALGORITHMS
 from ringzero.costs import alpha_beta as ab
-from ringzero.costs import compression, hardware, memory, nccl, overlap, transformer
+from ringzero.costs import compression, hardware, memory, muon, nccl, offload, overlap, transformer, two_level
 from ringzero.costs.coefficients import COEFFICIENTS
 
 NCCL_NAMES = {"alltoall": "all_to_all"}  # nccl-tests' spelling -> ours
@@ -92,6 +92,18 @@ def infiniband_gb_per_s_per_direction(generation):
     return hardware.infiniband(generation)
 
 
+def hbm_gb(gpu):
+    return hardware.gpu(gpu)["memory_gb"]
+
+
+def hbm_tb_per_s(gpu):
+    return hardware.gpu(gpu)["memory_gb_per_s"] / 1e3
+
+
+def pcie_gb_per_s_per_direction(generation, lanes=16):
+    return hardware.pcie(generation, lanes)
+
+
 def mfu(iteration_seconds, gpus, peak_flops, **step):
     return 100 * transformer.utilization(transformer.model_flops(**step), iteration_seconds, gpus, peak_flops)
 
@@ -169,6 +181,18 @@ def powersgd_compression_ratio(model, rank):
     return compression.powersgd_compression_ratio(shapes, rank)
 
 
+def offload_arithmetic_intensity(kind, **step):
+    return offload.arithmetic_intensity(kind, **step)
+
+
+def offload_efficiency(intensity, bandwidth, peak_flops):
+    return offload.efficiency(intensity, bandwidth, peak_flops)
+
+
+def muon_flop_overhead(steps, width, batch_tokens):
+    return muon.flop_overhead(steps, width, batch_tokens)
+
+
 QUANTITIES = {
     function.__name__: function
     for function in (
@@ -188,6 +212,9 @@ QUANTITIES = {
         peak_tflops_16bit_dense,
         nvlink_gb_per_s_per_direction,
         infiniband_gb_per_s_per_direction,
+        pcie_gb_per_s_per_direction,
+        hbm_gb,
+        hbm_tb_per_s,
         memory.activation_bytes,
         memory.attention_activation_coefficient,
         deepspeed_estimate,
@@ -201,11 +228,16 @@ QUANTITIES = {
         mfu,
         min_tokens_per_device_for_dp_overlap,
         model_state_bytes,
+        muon_flop_overhead,
+        muon.newton_schulz_flops,
+        offload_arithmetic_intensity,
+        offload_efficiency,
         compression.one_bit_adam_volume_reduction,
         powersgd_compression_ratio,
         selective_recomputation_flops_overhead,
         selective_recomputation_saving,
         tensor_bytes,
+        two_level.zeropp_cross_node_volume,
     )
 }
 

@@ -9,7 +9,7 @@ sparsity" is twice as much. Per GPU: 72 PFLOP/s is a server of eight B300, in 8 
 link's "900 GB/s" counts both ways, a PCIe slot's 63 GB/s one. GB is 1e9 bytes. As of August 2026.
 """
 
-from ringzero.costs.inputs import known
+from ringzero.costs.inputs import known, positive
 
 
 def _gpu(year, tflops, nvlink, memory, memory_bandwidth, pcie, source):
@@ -30,9 +30,9 @@ GPUS = (  # SXM modules unless the name says PCIe
     ("P100", _gpu(2016, 21.2, 80, 16, 732, 3, "P100 reviews and NVLink 1 in " + _TABLES + "; no tensor cores")),
     ("V100", _gpu(2017, 125, 150, 32, 900, 3, "whitepaper: 640 cores x 64 FMA x 1.53 GHz; NVLink 2 in " + _TABLES)),
     ("T4", _gpu(2018, 65, 0, 16, 320, 3, "T4 comparisons of 2026: 65.13 TFLOP/s")),
-    ("A100", _gpu(2020, 312, 300, 80, 2039, 4, _TABLES)),
+    ("A100", _gpu(2020, 312, 300, 80, 2000, 4, _TABLES + "; of memory NVIDIA's data sheet has 2,039 GB/s")),
     ("A100 PCIe", _gpu(2020, 312, 300, 80, 1935, 4, _TABLES + "; NVLink: a bridge of two cards")),
-    ("A800", _gpu(2022, 312, 200, 80, 2039, 4, "Reuters, 2022-11-08: an A100 with NVLink at 400 GB/s both ways")),
+    ("A800", _gpu(2022, 312, 200, 80, 2000, 4, "Reuters, 2022-11-08: an A100 with NVLink at 400 GB/s both ways")),
     ("H100", _gpu(2022, 989, 450, 80, 3350, 5, _TABLES)),
     ("H100 PCIe", _gpu(2022, 756, 300, 80, 2000, 5, _TABLES + "; NVLink: a bridge of two cards")),
     ("H800", _gpu(2023, 989, 200, 80, 3350, 5, "H800 comparisons of 2025: an H100 with NVLink at 400 GB/s both ways")),
@@ -46,8 +46,8 @@ GPUS = (  # SXM modules unless the name says PCIe
     ("GB300", _gpu(2025, 2500, 900, 288, 8000, 6, _TABLES + "; one of a superchip's two GPUs")),
 )  # fmt: skip
 
-# Per direction, 16 lanes, after the line code (8b/10b, then 128b/130b, then 242 of 256 bytes of a PCIe 6 flit).
-# PCI-SIG base specifications 1.0 to 6.0.
+# Per direction, 16 lanes, after the line code (8b/10b, then 128b/130b, then 242 of 256 bytes of a flit, from
+# PCIe 6 on). PCI-SIG base specifications 1.0 to 7.0.
 PCIE_GB_PER_S = (
     (1, 2.5 * 16 / 8 * 8 / 10),
     (2, 5.0 * 16 / 8 * 8 / 10),
@@ -55,6 +55,7 @@ PCIE_GB_PER_S = (
     (4, 16.0 * 16 / 8 * 128 / 130),
     (5, 32.0 * 16 / 8 * 128 / 130),
     (6, 64.0 * 16 / 8 * 242 / 256),
+    (7, 128.0 * 16 / 8 * 242 / 256),
 )
 
 # Per direction, a port of four lanes, after the line code (8b/10b to QDR, 64b/66b from FDR10).
@@ -119,10 +120,11 @@ def nvlink(name: str) -> float:
     return gpu(name)["nvlink_gb_per_s"]
 
 
-def pcie(generation: int) -> float:
-    """GB/s in each direction of a slot with 16 lanes. Raises ValueError for a generation not in the table."""
+def pcie(generation: int, lanes: int = 16) -> float:
+    """GB/s in each direction of a slot with so many lanes. Raises ValueError for a generation not in the table."""
     known(PCIE_GB_PER_S, generation, "PCIe generation")
-    return dict(PCIE_GB_PER_S)[generation]
+    positive(lanes=lanes)
+    return dict(PCIE_GB_PER_S)[generation] * lanes / 16
 
 
 def infiniband(generation: str) -> float:

@@ -14,7 +14,27 @@ passes a step the last bits differ, since stage 1 adds the passes up before it s
 """
 
 from ringzero.zero.checkpoint import load, save
+from ringzero.zero.file import File
+from ringzero.zero.home import Host
+from ringzero.zero.muon import Muon
+from ringzero.zero.quantised import ZeroPlusPlus
 from ringzero.zero.scaler import GradScaler
 from ringzero.zero.stages import STAGES, ZeroStage1, ZeroStage2, ZeroStage3
+from ringzero.zero.tiers import resident
+from ringzero.zero.two_level import Hybrid
 
-__all__ = ["STAGES", "GradScaler", "ZeroStage1", "ZeroStage2", "ZeroStage3", "load", "save"]
+__all__ = [
+    "STAGES",
+    "File",
+    "GradScaler",
+    "Host",
+    "Hybrid",
+    "Muon",
+    "ZeroPlusPlus",
+    "ZeroStage1",
+    "ZeroStage2",
+    "ZeroStage3",
+    "load",
+    "resident",
+    "save",
+]

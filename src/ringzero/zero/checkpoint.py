@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save_file
 
 from ringzero.zero import state
 from ringzero.zero.model import ZeroModel
+from ringzero.zero.together import together
 
 MANIFEST, SHARDS = "manifest.json", "shard-*-*-of-*"
 
@@ -32,13 +32,14 @@ def save(model: ZeroModel, directory: str | os.PathLike, extra: Any = None) -> N
 
     All ranks must call it. Raises OSError, on every rank, if one cannot write; the set that was there stays.
     """
-    directory, rank, ranks = Path(directory), model.group.rank(), model.group.size()
+    directory, rank, ranks = Path(directory), model.group.rank(), model.travel.group.size()
     directory.mkdir(parents=True, exist_ok=True)
-    number, *_ = _together(model.group, lambda: 1 + max([0, *map(_number, directory.glob(SHARDS))]))
-    path = directory / f"shard-{number}-{rank}-of-{ranks}.safetensors"
-    files = _together(model.group, lambda: _write(path, lambda part: save_file(_tensors(model), part)))
-    manifest = json.dumps(_manifest(model, files, extra))
-    _together(model.group, lambda: rank or _write(directory / MANIFEST, lambda part: part.write_text(manifest)))
+    number, *_ = together(model.group, lambda: 1 + max([0, *map(_number, directory.glob(SHARDS))]))
+    path, tensors = directory / f"shard-{number}-{rank}-of-{ranks}.safetensors", _tensors(model)
+    is_copy = rank >= ranks  # where nodes have the same shards, the first writes them
+    files = together(model.group, lambda: None if is_copy else _write(path, lambda part: save_file(tensors, part)))
+    manifest = json.dumps(_manifest(model, files[:ranks], extra))
+    together(model.group, lambda: rank or _write(directory / MANIFEST, lambda part: part.write_text(manifest)))
     if rank == 0:
         for old in directory.glob(SHARDS):
             if _number(old) != number:
@@ -60,21 +61,23 @@ def load(model: ZeroModel, directory: str | os.PathLike) -> Any:
     except ValueError as error:
         raise ValueError(f"the checkpoint in {directory} is damaged: {MANIFEST} is not JSON") from error
     mine = manifest["files"][group.rank() :: group.size()]  # each file is looked at by one rank
-    damaged = _together(group, lambda: [damage for file in mine if (damage := _damage(directory, file))])
+    damaged = together(group, lambda: [damage for file in mine if (damage := _damage(directory, file))])
     if any(damaged):
         raise ValueError(f"the checkpoint in {directory} is damaged: {'; '.join(sum(damaged, []))}")
     state.check_fit(_description(model), manifest["model"])
     opened = cache(lambda i: safe_open(directory / manifest["files"][i]["name"], framework="pt"))
-    shards = {vector: _read_shards(vector, manifest, opened) for vector in model.vectors}
     here, aliases = state.here(model), state.trained_aliases(model)
     whole = {name: opened(0).get_tensor(f"whole/{name}") for name in here if name not in aliases}
     state.load_groups(model.optimizer, manifest["groups"])  # the first change
-    for vector, states in shards.items():
-        vector.master.copy_(states.pop("parameter"))
-        model.optimizer.state[vector.master] = states
     for name, value in whole.items():
         here[name].copy_(value)
-    model.share()
+
+    def take(vector):
+        states = _read_shards(vector, manifest, opened)
+        vector.master.copy_(states.pop("parameter"))
+        model.optimizer.state[vector.master] = states
+
+    model.change(take)
     return manifest["extra"]
 
 
@@ -91,7 +94,7 @@ def _manifest(model, files, extra):
     """Which file has which piece, ``[file, start, stop]``, of each flattened parameter, and which states it has."""
     pieces = {}
     for vector in model.vectors:
-        for rank in range(model.group.size()):
+        for rank in range(model.travel.group.size()):
             for name, start, stop in vector.layout.pieces(rank):
                 pieces.setdefault(name, []).append([rank, start, stop])
     states = {
@@ -110,14 +113,15 @@ def _states(vector, model):
 
 def _tensors(model):
     """What this rank writes: ``{"state/parameter": 1-D piece or scalar}``, and rank 0 what is not sharded."""
-    tensors, rank = {}, model.group.rank()
+    tensors = {}
     for vector in model.vectors:
         begin = 0
-        for name, start, stop in vector.layout.pieces(rank):
-            for key, value in _states(vector, model).items():
-                tensors[f"{key}/{name}"] = value[begin : begin + stop - start] if value.dim() else value.clone()
-            begin += stop - start
-    if rank == 0:
+        with model.home.at_hand(vector):
+            for name, start, stop in vector.layout.pieces(vector.group.rank()):
+                for key, value in _states(vector, model).items():
+                    tensors[f"{key}/{name}"] = value[begin : begin + stop - start] if value.dim() else value.clone()
+                begin += stop - start
+    if model.group.rank() == 0:
         here, aliases = state.here(model), state.trained_aliases(model)
         tensors |= {f"whole/{name}": value.contiguous() for name, value in here.items() if name not in aliases}
     return tensors
@@ -183,16 +187,3 @@ def _damage(directory, file):
 def _number(path):
     """The number of the set that a file belongs to."""
     return int(path.name.split("-")[1])
-
-
-def _together(group, act):
-    """What ``act()`` gives on each rank; where one cannot write, OSError is raised on all."""
-    try:
-        mine = act(), None
-    except (OSError, SafetensorError) as error:
-        mine = None, f"rank {group.rank()}: {error}"
-    everyone = [None] * group.size()
-    dist.all_gather_object(everyone, mine, group=group)
-    if errors := [error for _, error in everyone if error]:
-        raise OSError("; ".join(errors))
-    return [result for result, _ in everyone]

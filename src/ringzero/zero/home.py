@@ -1,20 +1,62 @@
 """Where masters live: the shards that the optimizer steps, with the optimizer's states.
 
 Parameters that are computed with may be of a lower precision, or in another memory, than their masters. A home makes
-the masters, steps them, and brings what was stepped back to the shards.
+the masters, keeps reduced gradients for them, steps them, and brings what was stepped back to the device.
+
+| home     | masters and states            | the device has                                                     |
+|----------|-------------------------------|--------------------------------------------------------------------|
+| `Device` | on the device                 | all                                                                |
+| `Host`   | in the host's memory          | what is computed with; with ``parameters`` nothing else            |
+| `File`   | in files (``zero/file.py``)   | as with `Host`                                                     |
 """
 
-import torch
+import copy
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
+import psutil
+import torch
+import torch.distributed as dist
+
+from ringzero.data_parallel.executor import Done, Queue, Stream, Thread
+from ringzero.zero.link import Link
+from ringzero.zero.muon import Muon
 from ringzero.zero.vector import ShardedVector
 
 
 class Device:
     """Masters are on the device of the parameters. Where the type is the same too, the master *is* the shard."""
 
+    parameters_elsewhere = False  # whether shards of parameters, too, are not on the device
+
+    def settle_in(self, model: Any, elements: int) -> None:
+        """Called once, before any vector: ``model`` is about to have shards of ``elements`` here. May refuse it."""
+
+    def furnish(self, vectors: list[ShardedVector], optimizer: torch.optim.Optimizer) -> None:
+        """Called when ``optimizer`` has the masters of ``vectors``, and again with all vectors when some were added."""
+
+    def shard(self, part: torch.Tensor, own: bool) -> torch.Tensor:
+        """Where this rank's ``part`` of a vector's parameters is kept, with ``own`` memory or not."""
+        return part.clone() if own else part
+
     def master(self, original: torch.Tensor, shard: torch.Tensor) -> torch.nn.Parameter:
         """What the optimizer steps: of ``original``, the shard before it got the type of the module."""
         return torch.nn.Parameter(shard if shard.dtype == original.dtype else original.clone())
+
+    def keep(self, vector: ShardedVector, reduced: torch.Tensor) -> torch.Tensor:
+        """Add a shard that was ``reduced`` to the vector's earlier one, if any. Returns where the sum is."""
+        return reduced if vector.reduced is None else vector.reduced.add_(reduced)
+
+    def fetch(self, vector: ShardedVector, into: torch.Tensor) -> None:
+        """Copy this rank's part of the parameters ``into`` their place on the device."""
+        into.copy_(vector.shard)
+
+    def settle(self) -> None:
+        """Wait until gradients that were kept can be read."""
 
     def step(self, optimizer: torch.optim.Optimizer, vectors: list[ShardedVector]) -> None:
         """Step every master that has a reduced gradient."""
@@ -24,7 +66,212 @@ class Device:
         for vector in vectors:
             vector.master.grad = None
 
+    def change(self, vectors: list[ShardedVector], of_vector: Callable[[ShardedVector], None]) -> None:
+        """Call ``of_vector`` for each vector; it may write to the master and to the optimizer's states."""
+        for vector in vectors:
+            of_vector(vector)
+
+    @contextmanager
+    def at_hand(self, vector: ShardedVector) -> Iterator[None]:
+        """Inside, the master and the optimizer's states can be read."""
+        yield
+
+    def holds(self, vector: ShardedVector, states: Iterable[torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
+        """The tensors of a shard, and the tier that each is in: ``states`` are the optimizer's."""
+        for tensor in (vector.shard, vector.master, vector.reduced, *states):
+            if tensor is not None:
+                yield "device", tensor
+
     def bring_back(self, vector: ShardedVector) -> None:
         """Have the shard say what the master says."""
         if vector.shard.dtype != vector.master.dtype:
             vector.shard.copy_(vector.master)
+
+
+class Host(Device):
+    """Masters, states and the step are on the host; gradients are copied there once they are reduced.
+
+    Ren et al., "ZeRO-Offload: Democratizing Billion-Scale Model Training", USENIX ATC 2021. While a vector is stepped,
+    the one before it is copied back. Where the model is on the CPU, both tiers are the host's memory.
+
+    ``parameters``        the parameters' shards are on the host, too: the device has only what is gathered. For stage 3
+    ``delayed``           a step goes on while the next forward and backward pass compute, with parameters that are one
+                          step older
+    ``bytes_per_second``  of the link between the tiers, where there is no device (see ``Link``)
+    ``memory_bytes``      what the host's tier of this rank may take; by default the machine's free memory, shared by
+                          the ranks there
+
+    Raises MemoryError, on every rank and before training, if masters, states and gradients need more.
+    """
+
+    def __init__(self, *, parameters: bool = False, delayed: bool = False, bytes_per_second: float | None = None,
+                 memory_bytes: float | None = None):  # fmt: skip
+        if memory_bytes is not None and not memory_bytes > 0:
+            raise ValueError(f"memory_bytes is {memory_bytes!r}; give a positive number of bytes")
+        self.parameters_elsewhere, self.delayed, self.memory_bytes = parameters, delayed, memory_bytes
+        self.link = Link(bytes_per_second)
+        self._device = torch.device("cpu")  # of the parameters
+        self._queue: Queue | None = None  # copies to the device, beside the steps
+        self._copying: dict[ShardedVector, Done] = {}
+        self._gradients: dict[ShardedVector, deque[torch.Tensor]] = {}  # memory for them
+        self._stepping: Done | None = None  # a delayed step that goes on
+        self._steps = Thread()
+
+    def settle_in(self, model: Any, elements: int) -> None:
+        if self._queue is not None:
+            raise ValueError(f"this {type(self).__name__} belongs to another model already; make one for each model")
+        if self.parameters_elsewhere and "parameters" in model.keeps_whole:
+            raise ValueError(
+                f"{type(self).__name__}(parameters=True) keeps parameters off the device until they are gathered, as "
+                f"only ZeroStage3 does; {type(model).__name__} has them whole"
+            )
+        if self.delayed and model.optimizer_of.func is Muon:
+            raise ValueError(
+                "a delayed step goes on beside the backward pass, and Muon's ranks talk in it; not delayed"
+            )
+        first = next(iter(model.trained.values()))
+        self._device = first.device
+        self._queue = Stream(self._device) if self._device.type == "cuda" else Thread()
+        need = elements * self._bytes_per_element(model, first)
+        refuse_if_too_large(need, self.memory_bytes, model.group)
+
+    def _bytes_per_element(self, model: Any, like: torch.Tensor) -> float:
+        """Of host memory: the gradient as it travels, the master and the states; the parameter, too, or not."""
+        wire = (model.mixed_precision or like.dtype).itemsize
+        own_parameter = self.parameters_elsewhere and model.mixed_precision is not None
+        return wire + like.dtype.itemsize * (1 + max(map(len, model.sharded_keys.values()))) + wire * own_parameter
+
+    def _new(self, like: torch.Tensor) -> torch.Tensor:
+        """Host memory for a copy; a GPU copies beside its work only from and to pinned memory."""
+        return torch.empty(like.shape, dtype=like.dtype, device="cpu", pin_memory=self._device.type == "cuda")
+
+    def _copy_of(self, tensor: torch.Tensor) -> torch.Tensor:
+        return self._new(tensor).copy_(tensor)
+
+    def shard(self, part: torch.Tensor, own: bool) -> torch.Tensor:
+        return self._copy_of(part) if self.parameters_elsewhere else super().shard(part, own)
+
+    def master(self, original: torch.Tensor, shard: torch.Tensor) -> torch.nn.Parameter:
+        is_shard = self.parameters_elsewhere and shard.dtype == original.dtype
+        return torch.nn.Parameter(shard if is_shard else self._copy_of(original))
+
+    def keep(self, vector: ShardedVector, reduced: torch.Tensor) -> torch.Tensor:
+        earlier = vector.reduced
+        if earlier is None:
+            into = self._gradient_memory(vector, reduced)
+        else:
+            into, reduced = earlier, reduced + earlier.to(reduced.device, non_blocking=True)
+        self.link.to_host(into, reduced)
+        return into
+
+    def _gradient_memory(self, vector: ShardedVector, like: torch.Tensor) -> torch.Tensor:
+        """The same memory in each pass; with ``delayed`` one of two, since the other may still be stepped with."""
+        turns = self._gradients.setdefault(vector, deque())
+        if len(turns) < 1 + self.delayed:
+            turns.append(self._new(like))
+        turns.rotate()
+        return turns[0]
+
+    def fetch(self, vector: ShardedVector, into: torch.Tensor) -> None:
+        if self.parameters_elsewhere:
+            self.link.to_device(into, vector.shard)
+        else:
+            super().fetch(vector, into)
+
+    def holds(self, vector: ShardedVector, states: Iterable[torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
+        yield "host" if self.parameters_elsewhere else "device", vector.shard
+        for tensor in (vector.master, *self._gradients.get(vector, ()), *states):
+            yield "host", tensor
+
+    def settle(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.current_stream(self._device).synchronize()
+
+    def step(self, optimizer: torch.optim.Optimizer, vectors: list[ShardedVector]) -> None:
+        self.settle()
+        gradients = [vector.reduced for vector in vectors]
+        if not self.delayed:
+            self._step_each(optimizer, vectors, gradients, then=self._start_copying)
+            return
+        self.finish()
+        for vector in vectors:
+            self._to_device(vector)  # what the step before made
+        self.settle()
+        optimizer.step()  # there are no gradients: it only lets schedulers know of a step
+        self._stepping = self._steps.submit(partial(self._step_each, _as_it_is_now(optimizer), vectors, gradients))
+
+    def _step_each(
+        self,
+        optimizer: torch.optim.Optimizer,
+        vectors: list[ShardedVector],
+        gradients: list[torch.Tensor | None],
+        then: Callable[[ShardedVector], object] = lambda vector: None,
+    ) -> None:
+        """Step vector after vector, and call ``then`` for each that was stepped."""
+        for vector, gradient in zip(vectors, gradients, strict=True):
+            step_one(optimizer, vector, gradient)
+            then(vector)
+
+    def finish(self) -> None:
+        """Wait for a delayed step."""
+        if self._stepping is not None:
+            stepping, self._stepping = self._stepping, None
+            stepping.result()
+
+    def change(self, vectors: list[ShardedVector], of_vector: Callable[[ShardedVector], None]) -> None:
+        self.finish()
+        super().change(vectors, of_vector)
+
+    @contextmanager
+    def at_hand(self, vector: ShardedVector) -> Iterator[None]:
+        self.finish()
+        yield
+
+    def _start_copying(self, vector: ShardedVector) -> None:
+        assert self._queue is not None
+        self._copying[vector] = self._queue.submit(partial(self._to_device, vector))
+
+    def _to_device(self, vector: ShardedVector) -> None:
+        master = vector.master.detach()
+        if vector.shard.data_ptr() != master.data_ptr():
+            self.link.to_device(vector.shard, master)
+
+    def bring_back(self, vector: ShardedVector) -> None:
+        if self._stepping is not None:
+            return  # what the step before made is there; this one goes on
+        copying = self._copying.pop(vector, None)
+        if copying is None:
+            self._to_device(vector)
+        else:
+            copying.result()
+
+
+@torch.no_grad()
+def step_one(optimizer: torch.optim.Optimizer, vector: ShardedVector, gradient: torch.Tensor | None) -> None:
+    """Step the master of one vector alone."""
+    if gradient is not None:
+        vector.master.grad = gradient.to(vector.master.dtype)
+        optimizer.step()
+        vector.master.grad = None
+
+
+def _as_it_is_now(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    """The optimizer with the options of now, whatever schedulers do to it meanwhile. States are the same."""
+    now = copy.copy(optimizer)
+    now.param_groups = [dict(group) for group in optimizer.param_groups]
+    vars(now).pop("step", None)  # a scheduler's, which steps the optimizer itself
+    return now
+
+
+def refuse_if_too_large(need: float, limit: float | None, group: dist.ProcessGroup) -> None:
+    """Raise MemoryError on every rank if one ``need``s more bytes than its ``limit``, or than its machine has free."""
+    if limit is None:
+        limit = psutil.virtual_memory().available / int(os.environ.get("LOCAL_WORLD_SIZE", group.size()))
+    everyone: list[tuple[float, float]] = [(0, 0)] * group.size()
+    dist.all_gather_object(everyone, (need, limit), group=group)
+    for rank, (needs, has) in enumerate(everyone):
+        if needs > has:
+            raise MemoryError(
+                f"rank {rank} needs {needs / 1e9:.3g} GB of host memory for masters, optimizer states and gradients, "
+                f"and may take {has / 1e9:.3g} GB; take more ranks or machines, or zero.File, which needs less"
+            )

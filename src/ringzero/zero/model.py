@@ -13,8 +13,8 @@ A model is put together from parts:
 | a stage         | what stays whole on every rank                                             |
 | `ShardedVector` | which memory holds parameters, gradients, and this rank's shards of them   |
 | `InOrder`       | when a vector of gradients leaves to be reduced                            |
-| `Travel`        | how a vector is reduced or gathered (`travel.py`)                          |
-| `Device`        | where the optimizer's copy of the parameters lives and steps (`home.py`)   |
+| `Travel`        | how a vector is reduced or gathered: `travel.py`, `two_level.py`, ...      |
+| `Device`, ...   | where the optimizer's copy of the parameters lives and steps: `home.py`    |
 | `Gatherer`      | when parameters that do not stay whole are gathered, and freed             |
 """
 
@@ -22,13 +22,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
 from torch.nn import Module, Parameter
 from torch.utils._pytree import tree_map
 
+from ringzero.collectives.schedule import chunk_bounds
 from ringzero.data_parallel.buckets import assign
 from ringzero.data_parallel.in_order import InOrder, Wait, as_on_rank_0
 from ringzero.data_parallel.join import Joinable
@@ -38,21 +39,33 @@ from ringzero.zero import state
 from ringzero.zero.gather import Gatherer
 from ringzero.zero.gone import give_back
 from ringzero.zero.home import Device
+from ringzero.zero.muon import Muon, owners_of
 from ringzero.zero.optimizers import (
     Groups,
     as_module,
+    by_kind,
     check_optimizer,
     parameter_groups,
     refuse_other_optimizers,
+    sharded_keys,
     to_add,
 )
-from ringzero.zero.travel import start, travel_of
+from ringzero.zero.travel import Travel, start, travel_of
+from ringzero.zero.two_level import Flat, NewGroup
 from ringzero.zero.units import parameters_of
 from ringzero.zero.vector import ShardedVector
 
 # Where reduced gradients are freed: how many vectors may be on their way while the next one fills, as in FSDP2. Without
 # a limit a fast backward pass would run ahead of a slow network, and at its end all gradients would be whole.
 IN_FLIGHT = 1
+
+
+class Policy(Protocol):
+    """How vectors travel in a group: ``Hybrid`` and ``ZeroPlusPlus``."""
+
+    for_all_stages: bool  # or for stage 3 alone
+
+    def travel(self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat) -> Travel: ...
 
 
 class ZeroModel(Joinable):
@@ -72,6 +85,8 @@ class ZeroModel(Joinable):
     ``unused``           names of parameters not to train
     ``algorithm``        how vectors are reduced and gathered: a name in ``ALGORITHMS`` of both, or "backend"; by
                          default what is fastest, NCCL's own collectives and elsewhere ringzero's ring
+    ``travel``           more than one level of ranks, or fewer bits on the wire: ``Hybrid()``, ``ZeroPlusPlus()``
+    ``home``             where the optimizer's states are: on the device, or ``Host()``, or ``File(folder)``
 
     Raises ValueError for an optimizer that needs more than a shard, for an unknown ``algorithm``, and when the ranks'
     modules differ; TypeError for an optimizer that is no class of optimizers.
@@ -87,7 +102,7 @@ class ZeroModel(Joinable):
                  groups: Iterable[dict] | None = None, mixed_precision: torch.dtype | None = None,
                  elementwise: bool = False, bucket_cap_mb: float = 25, units: Iterable[Module] | None = None,
                  find_unused: bool = False, unused: Collection[str] = (), broadcast_buffers: bool = True,
-                 algorithm: str | None = None,
+                 algorithm: str | None = None, travel: Policy | None = None, home: Device | None = None,
                  group: dist.ProcessGroup | None = None, **options: Any):  # fmt: skip
         check_optimizer(optimizer, elementwise)
         if mixed_precision not in (None, torch.bfloat16, torch.float16):
@@ -98,9 +113,16 @@ class ZeroModel(Joinable):
         refuse_other_optimizers(ZeroModel)
         super().__init__(module, unused=unused, broadcast_buffers=broadcast_buffers, group=group)
         self.unused, self.find_unused, self.mixed_precision = unused, find_unused, mixed_precision
-        self.groups = parameter_groups(groups, self.trained)
-        self._travel_of = partial(travel_of, device=next(iter(self.trained.values())).device, algorithm=algorithm)
-        self.travel, self.home = self._travel_of(self.group), Device()
+        self.optimizer_of = partial(optimizer, **options)
+        self.groups = self._grouped(groups, self.trained)
+        first = next(iter(self.trained.values()))
+        self._flat = partial(travel_of, device=first.device, algorithm=algorithm)
+        if travel is not None and self.keeps_whole and not travel.for_all_stages:
+            raise ValueError(f"{type(travel).__name__} gathers parameters before each use; take ZeroStage3")
+        self._policy = travel
+        self.travel, self.home = self._new_travel(self.group), home or Device()
+        elements = sum(parameter.numel() for parameter in self.trained.values())
+        self.home.settle_in(self, chunk_bounds(elements, self.travel.group.size())[1])
         self.units, self.bucket_cap_mb = None if units is None else list(units), bucket_cap_mb
         vectors = self._cut(self.trained, self.groups)
         self._in_order = InOrder(
@@ -111,9 +133,35 @@ class ZeroModel(Joinable):
         if mixed_precision is not None:  # frozen parameters too; buffers may need their precision, such as angles
             for parameter in filter(torch.is_floating_point, module.parameters()):
                 parameter.data = parameter.data.to(mixed_precision)
-        self.optimizer_of = partial(optimizer, **options)
         groups_of_masters = [own | {"params": masters(names, vectors)} for names, own in self.groups]
         self.optimizer = self.optimizer_of(groups_of_masters)  # type: ignore[call-arg]
+        self._furnish()
+
+    def _new_travel(self, group: dist.ProcessGroup) -> Travel:
+        """How vectors travel among the ranks of ``group``, which nothing else uses."""
+        return self._flat(group) if self._policy is None else self._policy.travel(group, self._new_group, self._flat)
+
+    def _grouped(self, groups: Iterable[dict] | None, trained: Mapping[str, Parameter]) -> Groups:
+        found = parameter_groups(groups, trained)
+        if self.optimizer_of.func is not Muon:
+            return found
+        return by_kind(found, self.module, trained, self.optimizer_of.keywords.get("others_names", ()))
+
+    def _furnish(self) -> None:
+        """Let home and optimizer know of all vectors."""
+        self.home.furnish(self.vectors, self.optimizer)
+        if isinstance(self.optimizer, Muon):
+            self.optimizer.attach(self.vectors, self.travel.group)
+
+    @property
+    def sharded_keys(self) -> dict[str, set[str]]:
+        """Of each trained parameter: names of the optimizer's states that have a number for each element."""
+        return {
+            name: keys
+            for names, own in self.groups
+            for keys in [sharded_keys(self.optimizer_of, own)]
+            for name in names
+        }
 
     @property
     def vectors(self) -> list[ShardedVector]:
@@ -124,17 +172,29 @@ class ZeroModel(Joinable):
         """Vectors of the ``trained`` parameters, the last layer's first: so their gradients come."""
         parts = [trained] if self.units is None else parameters_of(self.units, self.module, trained).values()
         cap = 0 if self.find_unused else self.bucket_cap_mb if self.units is None else inf
+        owners = self._owners(trained, groups)
         return [
-            self._vector(members)
+            self._vector(members, owners.get(self._names[members[0]]))
             for part in reversed(list(parts))
             for names, _ in groups
-            for members in assign([part[name] for name in reversed(part) if name in names], cap)
+            for members in assign(
+                [part[name] for name in reversed(part) if name in names], 0 if owners.keys() & names else cap
+            )
         ]
 
-    def _vector(self, parameters: Iterable[Parameter]) -> ShardedVector:
+    def _owners(self, trained: dict[str, Parameter], groups: Groups) -> dict[str, int]:
+        """Parameters that one rank has whole, and which."""
+        if self.optimizer_of.func is not Muon or self.optimizer_of.keywords.get("exchange") != "owner":
+            return {}
+        matrices = {name: trained[name] for names, own in groups if own["kind"] == "muon" for name in names}
+        return owners_of(matrices, self.travel.group.size()) if matrices else {}
+
+    def _vector(self, parameters: Iterable[Parameter], owner: int | None = None) -> ShardedVector:
         named = {self._names[p]: p for p in parameters}
         own_shard = "parameters" not in self.keeps_whole
-        return ShardedVector(named, self.group, self.home.master, self.mixed_precision, own_shard)
+        return ShardedVector(
+            named, self.travel.group, self.home, self.mixed_precision, own_shard, self.group.size(), owner
+        )
 
     @not_compiled
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -261,10 +321,17 @@ class ZeroModel(Joinable):
         self.share()
 
     @torch.no_grad()
+    def change(self, of_vector: Callable[[ShardedVector], None]) -> None:
+        """Call ``of_vector`` for each vector, which may write to its master and states; then share what it wrote."""
+        self.home.change(self.vectors, of_vector)
+        self.share()
+
+    @torch.no_grad()
     def share(self) -> None:
         """Bring the module's parameters up to date with what the ranks' optimizers hold."""
         for vector in self.vectors:
             self.home.bring_back(vector)
+            vector.secondary = None
             if "parameters" in self.keeps_whole:
                 vector.gather(self.travel)
 
@@ -280,24 +347,28 @@ class ZeroModel(Joinable):
         if not norm_type > 0:
             raise ValueError(f"norm_type is {norm_type!r}; give a positive number, or inf")
         self.announce("clip_grad_norm_", float(max_norm), norm_type, error_if_nonfinite)
+        self.home.settle()
         shards = [vector.reduced for vector in self.vectors if vector.reduced is not None]
         largest = norm_type == inf
         device = self.vectors[0].whole.device
         norms = [torch.linalg.vector_norm(shard, norm_type, dtype=torch.float64) for shard in shards if shard.numel()]
-        each = torch.stack([torch.zeros((), dtype=torch.float64, device=device), *norms])
+        nothing = torch.zeros(1, dtype=torch.float64, device=device)
+        each = torch.stack(norms).to(device) if norms else nothing
         total = each.max() if largest else each.pow(norm_type).sum()
-        dist.all_reduce(total, op=dist.ReduceOp.MAX if largest else dist.ReduceOp.SUM, group=self.group)
+        dist.all_reduce(total, op=dist.ReduceOp.MAX if largest else dist.ReduceOp.SUM, group=self.travel.group)
         norm = total if largest else total.pow(1 / norm_type)
         if error_if_nonfinite and not norm.isfinite():
             raise RuntimeError(f"the norm of the gradients is {norm.item()}, so they cannot be clipped")
+        factor = (max_norm / (norm + 1e-6)).clamp(max=1)
         for shard in shards:
-            shard.mul_((max_norm / (norm + 1e-6)).clamp(max=1).to(shard.dtype))
+            shard.mul_(factor.to(shard))
         return norm
 
     @torch.no_grad()
     def unscale_(self, factor: float) -> bool:
         """Multiply the gradients by ``factor``. Returns whether all are finite, on all ranks."""
         self.announce("unscale_", factor)
+        self.home.settle()
         for vector in self.vectors:
             vector.unscale(factor)
         shards = [vector.reduced for vector in self.vectors if vector.reduced is not None]
@@ -323,7 +394,7 @@ class ZeroModel(Joinable):
         """
         self._check_usable()
         new = to_add(group, self.module, self.trained)
-        added = parameter_groups([group], new)
+        added = self._grouped([group], new)
         for parameter in new.values():  # so that the optimizer's copy is as precise as the others
             parameter.data = parameter.data.to(self._given_types.get(parameter, parameter.dtype))
         self._train(new)
@@ -332,6 +403,7 @@ class ZeroModel(Joinable):
         self._in_order.add(vectors)
         for of_group, own in added:
             self.optimizer.add_param_group(own | {"params": masters(of_group, vectors)})
+        self._furnish()
 
     @contextmanager
     def whole_parameters(self, write: bool = False) -> Iterator[None]:
@@ -346,8 +418,7 @@ class ZeroModel(Joinable):
             yield
             if write:
                 with torch.no_grad():
-                    for vector in self.vectors:
-                        vector.take_over_whole()
+                    self.home.change(self.vectors, ShardedVector.take_over_whole)
         if write:
             self.share()
 

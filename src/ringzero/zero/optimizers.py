@@ -1,6 +1,6 @@
 """Which optimizers a shard can be given to, their parameter groups, and which optimizers are refused."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -8,6 +8,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from ringzero.data_parallel.replica import replica_of
+from ringzero.zero.muon import Muon, embeddings_of, split
 
 _NAMES = (
     "ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD",
@@ -26,7 +27,9 @@ def check_optimizer(optimizer: type[torch.optim.Optimizer], vouched: bool) -> No
     """
     if not (isinstance(optimizer, type) and issubclass(optimizer, torch.optim.Optimizer)):
         raise TypeError(f"optimizer is {optimizer!r}; give a class, such as torch.optim.AdamW, and its options")
-    if optimizer not in ELEMENTWISE.values() and not vouched:
+    if optimizer is torch.optim.Muon:
+        raise ValueError("torch.optim.Muon needs whole matrices, and a rank has a shard; take ringzero.zero.Muon")
+    if optimizer not in (*ELEMENTWISE.values(), Muon) and not vouched:
         raise ValueError(
             f"{optimizer.__name__} is not known to treat each element on its own, and a rank has only a shard of each "
             f"parameter; take one of {', '.join(ELEMENTWISE)}, or vouch for it with elementwise=True"
@@ -74,6 +77,21 @@ def parameter_groups(groups: Iterable[dict] | None, trained: Mapping[str, torch.
     return found
 
 
+def by_kind(
+    groups: Groups, module: torch.nn.Module, trained: Mapping[str, torch.nn.Parameter], others_names: Collection[str]
+) -> Groups:
+    """Groups for ``Muon``: those that do not say their "kind" are split into one of matrices and one of the rest."""
+    found: Groups = []
+    for names, options in groups:
+        named = {name: trained[name] for name in names}
+        if "kind" in options:
+            found.append((names, options))
+            continue
+        kinds = zip(("muon", "adamw"), split(named, embeddings_of(module, named), others_names), strict=True)
+        found += [(tuple(of_kind), options | {"kind": kind}) for kind, of_kind in kinds if of_kind]
+    return found
+
+
 def to_add(group: dict, module: torch.nn.Module, trained: Mapping[str, torch.nn.Parameter]) -> dict[str, Any]:
     """``{name: parameter}`` of a group to add. Raises ValueError, which names the first that cannot be."""
     members = members_of(group)
@@ -88,14 +106,17 @@ def to_add(group: dict, module: torch.nn.Module, trained: Mapping[str, torch.nn.
     return {named[parameter]: parameter for parameter in members}
 
 
-def sharded_keys(make: Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer]) -> set[str]:
-    """Names of the optimizer's states that have a number for each element: Adam's ``exp_avg``, not its ``step``.
+def sharded_keys(make: Callable[[list[dict]], torch.optim.Optimizer], group: dict) -> set[str]:
+    """Names of the states of a ``group`` that have a number for each element: Adam's ``exp_avg``, not its ``step``.
 
-    Found out by a step of two elements.
+    ``group`` has the options of a parameter group. Found out by a step of two elements, but for ``Muon``, which knows.
     """
     vector = torch.nn.Parameter(torch.zeros(2))
     vector.grad = torch.zeros(2)
-    (optimizer := make([vector])).step()
+    optimizer = make([group | {"params": [vector]}])
+    if isinstance(optimizer, Muon):
+        return optimizer.sharded_states(optimizer.param_groups[0])
+    optimizer.step()
     return {key for key, value in optimizer.state[vector].items() if value.dim()}
 
 

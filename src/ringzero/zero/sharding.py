@@ -21,10 +21,14 @@ from ringzero.collectives.schedule import chunk_bounds
 
 @dataclass(frozen=True)
 class Layout:
-    """``parameters`` are ``(name, shape)`` in the order in which they lie in a vector that ``ranks`` ranks share."""
+    """``parameters`` are ``(name, shape)`` in the order in which they lie in a vector that ``ranks`` ranks share.
+
+    With an ``owner`` that rank has the whole vector, and the others nothing of it.
+    """
 
     parameters: tuple[tuple[str, tuple[int, ...]], ...]
     ranks: int
+    owner: int | None = None
 
     @property
     def numel(self) -> int:
@@ -32,6 +36,8 @@ class Layout:
 
     def shard(self, rank: int) -> slice:
         """The elements of the vector that ``rank`` owns, as a slice."""
+        if self.owner is not None:
+            return slice(0, self.numel if rank == self.owner else 0)
         start, stop = chunk_bounds(self.numel, self.ranks)[rank : rank + 2].tolist()
         return slice(start, stop)
 

@@ -47,6 +47,8 @@ class ZeroStage3(ZeroModel):
                   container among them holds; of a child with a stack of blocks inside, the blocks. What is in no unit,
                   or in several, is whole during the whole pass
     ``prefetch``  how many units are gathered ahead
+    ``window``    the same, as how many units are whole at a time: one more. With ``home=Host(parameters=True)`` that is
+                  a window of layers that slides over a model in the host's memory (Sun et al., "STRONGHOLD", SC 2022)
 
     Rank 0 says on stderr which units were taken by default.
 
@@ -59,13 +61,18 @@ class ZeroStage3(ZeroModel):
     keeps_whole = ()
 
     def __init__(self, module: Module, optimizer: type[torch.optim.Optimizer], *,
-                 units: Iterable[Module] | None = None, prefetch: int = 1, **options: Any):  # fmt: skip
+                 units: Iterable[Module] | None = None, prefetch: int = 1, window: int | None = None,
+                 **options: Any):  # fmt: skip
         if not isinstance(module, Module):
             raise TypeError("ZeroStage3 gathers parameters when the forward of a module runs; give the module")
         chosen = list(default_units(module) if units is None else units)
+        if window is not None and not 1 <= window <= len(chosen):
+            raise ValueError(f"window is {window}, and there are {len(chosen)} units; give 1 to {len(chosen)}")
+        if prefetch < 0:
+            raise ValueError(f"prefetch is {prefetch}; give a number of units, 0 or more")
         super().__init__(module, optimizer, units=chosen, **options)
-        self.prefetch = prefetch
-        self._travel_of_gathers = self._travel_of(self._new_group(self.group))  # they need not queue behind reductions
+        self.prefetch = prefetch if window is None else window - 1
+        self._travel_of_gathers = self._new_travel(self._new_group(self.group))  # they need not queue behind reductions
         self._make_gatherer()
         if units is None and self.group.rank() == 0:
             print(f"ZeroStage3 gathers, by units and their parameters: {in_words(self._parts())}", file=sys.stderr)

@@ -8,9 +8,8 @@ from functools import partial
 
 import torch
 
-from ringzero.collectives import all_gather
+from ringzero.collectives import all_gather, broadcast
 from ringzero.zero.gone import readable
-from ringzero.zero.optimizers import sharded_keys
 
 
 def of_module(model):
@@ -30,7 +29,8 @@ def trained_values(model):
     """``{name: tensor}`` of the trained parameters, whole, in the precision they are stepped in."""
     trained = {}
     for vector in model.vectors:
-        trained |= whole(vector, vector.master.detach())
+        with model.home.at_hand(vector):
+            trained |= whole(vector, vector.master.detach())
     return trained
 
 
@@ -40,21 +40,22 @@ def into_module(model, state):
     shapes, aliases, ours = trained_shapes(model), trained_aliases(model), here(model)
     fits = {key: shapes[aliases[key]] if key in aliases else tuple(value.shape) for key, value in ours.items()}
     check_fit(fits, {key: tuple(value.shape) for key, value in state.items()})
-    for vector in model.vectors:
-        vector.master.copy_(shard(vector, lambda name, start, stop: state[name].reshape(-1)[start:stop]))
     for key in ours.keys() - aliases:
         ours[key].copy_(state[key])
-    model.share()
+    model.change(
+        lambda vector: vector.master.copy_(shard(vector, lambda name, start, stop: state[name].reshape(-1)[start:stop]))
+    )
 
 
 def of_optimizer(model):
     """The ``state_dict`` of an optimizer over the whole parameters, numbered group after group."""
     number, states = _numbers(model), {}
     for vector in model.vectors:
-        for key, value in model.optimizer.state.get(vector.master, {}).items():
-            values = whole(vector, value) if value.dim() else {name: value.clone() for name in vector.parameters}
-            for name in vector.parameters:
-                states.setdefault(number[name], {})[key] = values[name]
+        with model.home.at_hand(vector):
+            for key, value in model.optimizer.state.get(vector.master, {}).items():
+                values = whole(vector, value) if value.dim() else {name: value.clone() for name in vector.parameters}
+                for name in vector.parameters:
+                    states.setdefault(number[name], {})[key] = values[name]
     groups = [
         {key: value for key, value in group.items() if key != "params"} | {"params": [number[name] for name in names]}
         for group, (names, _) in zip(model.optimizer.param_groups, model.groups, strict=True)
@@ -65,20 +66,32 @@ def of_optimizer(model):
 @torch.no_grad()
 def into_optimizer(model, state):
     """Take over an optimizer's ``state_dict``. Raises ValueError, and changes nothing, where it does not fit."""
-    number, keys = _numbers(model), sharded_keys(model.optimizer_of) if state["state"] else set()
+    number, keys = _numbers(model), model.sharded_keys
+    if not state["state"]:  # of an optimizer that has not made a step
+        keys = dict.fromkeys(keys, set())
     due = [name for name in number if not model.find_unused or state["state"].get(number[name])]
     check_fit(
-        {f"{key} of {name}": shape for name, shape in trained_shapes(model).items() if name in due for key in keys},
+        {
+            f"{key} of {name}": shape
+            for name, shape in trained_shapes(model).items()
+            if name in due
+            for key in keys[name]
+        },
         {
             f"{key} of {name}": tuple(state["state"][i][key].shape)
             for name, i in number.items()
-            for key in keys & state["state"].get(i, {}).keys()
+            for key in keys[name] & state["state"].get(i, {}).keys()
         },
     )
     load_groups(model.optimizer, state["param_groups"])
-    for vector in model.vectors:
-        states = _states_of(vector, keys, lambda name: state["state"].get(number[name], {}))
+
+    def take(vector):
+        states = _states_of(
+            vector, keys[next(iter(vector.parameters))], lambda name: state["state"].get(number[name], {})
+        )
         model.optimizer.state[vector.master] = states
+
+    model.home.change(model.vectors, take)
 
 
 def _states_of(vector, keys, given):
@@ -93,6 +106,8 @@ def whole(vector, shard):
     """``{name: tensor of the parameter's shape}`` from every rank's shard of a vector."""
     everyones = shard.new_empty(vector.layout.numel)
     everyones[vector.owned] = shard
+    if vector.layout.owner is not None:
+        return vector.layout.views(broadcast(everyones, vector.layout.owner, group=vector.group))
     return vector.layout.views(all_gather(everyones, group=vector.group))
 
 

@@ -3,13 +3,13 @@
 Rank r of a group owns chunk r of a vector (``chunk_bounds``).
 """
 
+from abc import ABC, abstractmethod
 from itertools import pairwise
-from typing import Protocol
 
 import torch
 import torch.distributed as dist
 
-from ringzero.collectives import ALGORITHMS, all_gather, reduce_scatter
+from ringzero.collectives import ALGORITHMS, all_gather, broadcast, reduce, reduce_scatter
 from ringzero.collectives.run import needs_the_host
 from ringzero.collectives.schedule import chunk_bounds
 from ringzero.data_parallel.executor import Job, queue_of
@@ -19,17 +19,26 @@ from ringzero.record import wire
 BACKEND = "backend"
 
 
-class Travel(Protocol):
+class Travel(ABC):
+    """In ``group``. With ``in_node`` each node keeps shards of what was gathered, to gather there the next time."""
+
     group: dist.ProcessGroup
+    in_node: "Travel | None" = None
 
+    @abstractmethod
     def reduce(self, gradient: torch.Tensor) -> torch.Tensor:
-        """Sum over the ranks. Returns this rank's shard of the sum, a view of ``gradient``; the rest is overwritten."""
+        """Sum over the ranks. Returns this rank's shard of the sum; ``gradient`` is overwritten."""
 
+    @abstractmethod
     def gather(self, whole: torch.Tensor) -> None:
         """Fill ``whole``, in which this rank's shard is in its place, with the other ranks' shards."""
 
+    def for_owner(self, owner: int) -> "Travel":
+        """The same for vectors that rank ``owner`` of the group has alone."""
+        return OneOwner(owner, self.group)
 
-class Ringzeros:
+
+class Ringzeros(Travel):
     """By the reduce-scatter and the all-gather of ringzero that have the name ``algorithm``."""
 
     def __init__(self, algorithm: str, group: dist.ProcessGroup):
@@ -42,7 +51,7 @@ class Ringzeros:
         all_gather(whole, algorithm=self.algorithm, group=self.group)
 
 
-class BackendsOwn:
+class BackendsOwn(Travel):
     """By the collectives of the group's backend. NCCL's need one kernel, where messages need one for each step."""
 
     def __init__(self, group: dist.ProcessGroup):
@@ -69,6 +78,20 @@ class BackendsOwn:
         return [
             vector[start:stop] for start, stop in pairwise(chunk_bounds(vector.numel(), self.group.size()).tolist())
         ]
+
+
+class OneOwner(Travel):
+    """Of vectors that rank ``owner`` has alone: gradients are reduced to it, and parameters are broadcast from it."""
+
+    def __init__(self, owner: int, group: dist.ProcessGroup):
+        self.owner, self.group = owner, group
+
+    def reduce(self, gradient: torch.Tensor) -> torch.Tensor:
+        reduce(gradient, self.owner, algorithm="binomial", group=self.group)
+        return gradient if self.group.rank() == self.owner else gradient[:0]
+
+    def gather(self, whole: torch.Tensor) -> None:
+        broadcast(whole, self.owner, group=self.group)
 
 
 def start(travel: Travel, job: Job, device: torch.device, after: Job | None = None) -> Wait:

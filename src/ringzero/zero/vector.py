@@ -1,6 +1,7 @@
 """A sharded vector: parameters that travel together, their gradients, and the shards of both that this rank owns."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Protocol
 
 import torch
 import torch.distributed as dist
@@ -13,30 +14,45 @@ from ringzero.zero.sharding import Layout
 from ringzero.zero.travel import Travel
 
 
+class Keeper(Protocol):
+    """Where a vector's shards are kept: see ``home.py``."""
+
+    def shard(self, part: torch.Tensor, own: bool) -> torch.Tensor: ...
+    def master(self, original: torch.Tensor, shard: torch.Tensor) -> Parameter: ...
+    def keep(self, vector: "ShardedVector", reduced: torch.Tensor) -> torch.Tensor: ...
+    def fetch(self, vector: "ShardedVector", into: torch.Tensor) -> None: ...
+
+
 class ShardedVector(Vector):
     """``parameters``, all of one type, moved into one vector, of which this rank owns a shard. All tensors are 1-D:
 
-    ``whole``     the parameters; each is a view of it
-    ``shard``     this rank's part of them, in the memory of ``whole``, or with ``own_shard`` in its own
-    ``master``    what the optimizer steps, as ``make_master(original, shard)`` has it: the shard, or a copy of it from
-                  before it got the type ``dtype``
-    ``gradient``  this rank's gradients over the number of ranks, as they come in; or None
-    ``reduced``   this rank's shard of their sum over the ranks, in the memory of ``gradient`` or in its own; or None
+    ``whole``      the parameters; each is a view of it
+    ``shard``      this rank's part of them, in the memory of ``whole``, or with ``own_shard`` in its own
+    ``master``     what the optimizer steps, as ``home`` has it: the shard, or a copy of it from before it got the type
+                   ``dtype``
+    ``gradient``   this rank's gradients over the number of ``ranks``, as they come in; or None
+    ``reduced``    this rank's shard of their sum over the ranks, in the memory of ``gradient`` or in its own; or None
+    ``secondary``  this rank's part of the parameters when only its node shares them, as the travel wants it; or None
+
+    It is cut among the ranks of ``group``, which may be some of the ``ranks``; with an ``owner`` it is that rank's.
     """
 
-    def __init__(self, parameters: Mapping[str, Parameter], group: dist.ProcessGroup,
-                 make_master: Callable[[torch.Tensor, torch.Tensor], Parameter],
-                 dtype: torch.dtype | None = None, own_shard: bool = False):  # fmt: skip
-        super().__init__(parameters, group.size())
-        self.group = group
-        self.layout = Layout(tuple((name, tuple(p.shape)) for name, p in self.parameters.items()), group.size())
+    def __init__(self, parameters: Mapping[str, Parameter], group: dist.ProcessGroup, home: Keeper,
+                 dtype: torch.dtype | None = None, own_shard: bool = False,
+                 ranks: int | None = None, owner: int | None = None):  # fmt: skip
+        super().__init__(parameters, ranks or group.size())
+        self.group, self.home = group, home
+        shapes = tuple((name, tuple(p.shape)) for name, p in self.parameters.items())
+        self.layout = Layout(shapes, group.size(), owner)
         self.owned = self.layout.shard(group.rank())
         original = torch.cat([p.detach().reshape(-1) for p in self.parameters.values()])
         self.whole = original.to(dtype or original.dtype)
-        self.shard = self.whole[self.owned].clone() if own_shard else self.whole[self.owned]
+        self.shard = home.shard(self.whole[self.owned], own_shard)
         self.own_shard = own_shard
-        self.master = make_master(original[self.owned], self.shard)
+        self.master = home.master(original[self.owned], self.shard)
+        self._is_copied = own_shard or not _share_memory(self.master, self.whole)
         self.reduced: torch.Tensor | None = None
+        self.secondary: torch.Tensor | None = None
         self.used = False  # whether a gradient came since ``forget_gradient``, on this rank or on another
         self.added: set[Parameter] = set()  # whose gradients are in ``gradient`` and not in ``reduced`` yet
         self._nothing = self.whole.new_empty(0)
@@ -61,14 +77,17 @@ class ShardedVector(Vector):
     def reduce(self, travel: Travel) -> None:
         """Add this rank's shard of the sum of all ranks' ``gradient`` to ``reduced``; the rest of it is worthless."""
         assert self.gradient is not None  # it is full
-        shard = travel.reduce(self.gradient)
-        self.reduced = shard if self.reduced is None else self.reduced.add_(shard)
+        self.reduced = self.home.keep(self, self._route(travel).reduce(self.gradient))
         self.added = set()
+
+    def _route(self, travel: Travel) -> Travel:
+        return travel if self.layout.owner is None else travel.for_owner(self.layout.owner)
 
     def free_gradient(self) -> None:
         """Keep this rank's shard of the sum alone."""
-        if self.gradient is not None:
-            self.reduced = self.reduced.clone()
+        if self.gradient is not None and self.reduced is not None:
+            if _share_memory(self.reduced, self.gradient):
+                self.reduced = self.reduced.clone()
             label(self.reduced, "gradients")
         self.gradient, self.views = None, {}
 
@@ -84,10 +103,21 @@ class ShardedVector(Vector):
     def gather(self, travel: Travel) -> None:
         """Fill ``whole`` with all ranks' shards."""
         label(self.whole, "parameters")
+        if self.secondary is not None and travel.in_node is not None:
+            self.whole[self._of_node(travel.in_node)] = self.secondary
+            travel.in_node.gather(self.whole)
+            return
         if self.own_shard:
             label(self.shard, "parameters")
-            self.whole[self.owned] = self.shard
-        travel.gather(self.whole)
+            self.home.fetch(self, self.whole[self.owned])
+        self._route(travel).gather(self.whole)
+        if travel.in_node is not None:
+            self.secondary = self.whole[self._of_node(travel.in_node)].clone()
+            label(self.secondary, "parameters")
+
+    def _of_node(self, in_node: Travel) -> slice:
+        """The part of ``whole`` that this rank has where its node alone shares it."""
+        return Layout(self.layout.parameters, in_node.group.size()).shard(in_node.group.rank())
 
     def show_whole(self) -> None:
         """Let each parameter be a view of ``whole``."""
@@ -121,9 +151,14 @@ class ShardedVector(Vector):
         These are not views of ``whole`` any more, or were written to in place while another copy, the master or this
         rank's own shard, is the one that counts.
         """
-        here, copied = self.whole.untyped_storage().data_ptr(), self.own_shard or self.whole.dtype != self.master.dtype
+        here = self.whole.untyped_storage().data_ptr()
         return [
             name
             for name, parameter in self.parameters.items()
-            if parameter.untyped_storage().data_ptr() != here or (copied and parameter._version != self._versions[name])
+            if parameter.untyped_storage().data_ptr() != here
+            or (self._is_copied and parameter._version != self._versions[name])
         ]
+
+
+def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.untyped_storage()._cdata == other.untyped_storage()._cdata

@@ -1,0 +1,195 @@
+"""Bytes across nodes and inside nodes in a step of ZeRO-3 on P nodes of G ranks, and of its two-level variants.
+
+>>> gpt = {"params": 1e9, "nodes": 8, "ranks_per_node": 8}
+>>> cross_node_bytes(**gpt) / 1e9  # ZeRO-3, all ranks together
+47.25
+>>> cross_node_bytes(**gpt, sharding="hybrid") / 1e9  # only a shard's all-reduce leaves a node
+28.0
+>>> round(cross_node_bytes(**gpt, weights="int8", gradients="int4", secondary=True) / 1e9, 2)  # ZeRO++
+11.61
+
+Ranks are numbered node by node, so a ring of all ranks crosses between nodes P times. The rest are links inside nodes.
+
+flat     parameters are sharded over all N = P G ranks. Forward and backward each all-gather them, and the gradients
+         are reduce-scattered, all by rings of N ranks
+ZeRO++   flat, with any of: ``weights`` gathered in fewer bits (qwZ); the backward all-gather from a ``secondary``
+         shard inside each node (hpZ); ``gradients`` in fewer bits, by an all-to-all inside nodes and one across (qgZ)
+hybrid   HSDP and MiCS: parameters are sharded inside a node and replicated across. All-gathers and the
+         reduce-scatter stay inside; each shard's gradient is all-reduced by a ring of P ranks
+
+A step is one micro-batch. Shards are equal: the last is padded.
+
+Wang et al., "ZeRO++" (2023); Zhao et al., "PyTorch FSDP" (2023); Zhang et al., "MiCS" (2022).
+"""
+
+from ringzero.costs.inputs import known, positive
+
+BITS = (("fp32", 32), ("bf16", 16), ("int8", 8), ("int4", 4))  # of a number on the wire
+SCALE = 4  # bytes of the fp32 scale of a block of integers
+SHARDINGS = (("flat", "over all ranks"), ("hybrid", "inside nodes"))
+COLLECTIVES = (  # of a step of ZeRO++: the format of what crosses between nodes, or None where nothing does
+    ("forward_all_gather", "int8"),
+    ("backward_all_gather", None),
+    ("backward_reduce_scatter", "int4"),
+)
+
+
+def payload_bytes(numel: float, kind: str, block: int = 256) -> float:
+    """Bytes of ``numel`` numbers on the wire as ``kind``, a name in ``BITS``.
+
+    "int8" and "int4" add an fp32 scale for each ``block`` numbers; the last block may be shorter. Two int4 share a
+    byte.
+
+    >>> payload_bytes(257, "int4"), payload_bytes(257, "bf16")
+    (137, 514)
+    """
+    known(BITS, kind, "kind")
+    positive(numel=numel, block=block)
+    scales = -(-numel // block) * SCALE if kind.startswith("int") else 0
+    return scales + -(-numel * dict(BITS)[kind] // 8)
+
+
+def step_traffic(
+    params: float,
+    nodes: int,
+    ranks_per_node: int,
+    sharding: str = "flat",
+    kind: str = "bf16",
+    weights: str | None = None,
+    gradients: str | None = None,
+    secondary: bool = False,
+    block: int = 256,
+) -> list[tuple[str, float, float, float, float]]:
+    """Bytes of each collective as ``(name, across, inside, one_across, one_inside)``.
+
+    ``across`` and ``inside`` are what all ranks together send to other nodes and inside nodes. ``one_across`` and
+    ``one_inside`` are the most that one rank sends: in a flat ring a node's last rank sends all it has across, and the
+    others send nothing across.
+
+    ``sharding`` is "flat" or "hybrid". ``kind`` is the format of parameters and gradients, a name in ``BITS``.
+    ``weights`` and ``gradients`` are formats in its place, and ``block`` numbers of an integer format share a scale.
+    The backward all-gather is like the forward one; with ``secondary`` it is of ``kind`` and inside nodes.
+    """
+    positive(params=params, nodes=nodes, ranks_per_node=ranks_per_node)
+    known(SHARDINGS, sharding, "sharding")
+    if sharding == "hybrid":
+        if weights or gradients or secondary:
+            raise ValueError("sharding is 'hybrid'; weights, gradients and secondary are for 'flat' (ZeRO++)")
+        return _hybrid(params, nodes, ranks_per_node, kind, block)
+    shard = -(-params // (nodes * ranks_per_node))  # elements
+    gather = _ring(nodes, ranks_per_node, payload_bytes(shard, weights or kind, block))
+    again = gather
+    if secondary:
+        again = _rings_inside(nodes, ranks_per_node, payload_bytes(nodes * shard, kind, block))
+    if gradients is None:
+        reduced = _ring(nodes, ranks_per_node, payload_bytes(shard, kind, block))
+    else:  # to each neighbour what is for the ranks of its place in all nodes; of the sums, to each node its shard
+        part = payload_bytes(nodes * shard, gradients, block)
+        sums = payload_bytes(shard, gradients, block)
+        reduced = _equal(nodes * ranks_per_node, (nodes - 1) * sums, (ranks_per_node - 1) * part)
+    names = [name for name, _ in COLLECTIVES]
+    return [(names[0],) + gather, (names[1],) + again, (names[2],) + reduced]
+
+
+def cross_node_bytes(
+    params: float,
+    nodes: int,
+    ranks_per_node: int,
+    sharding: str = "flat",
+    kind: str = "bf16",
+    weights: str | None = None,
+    gradients: str | None = None,
+    secondary: bool = False,
+    block: int = 256,
+) -> float:
+    """Bytes that all ranks together send to other nodes in a step. Arguments as for ``step_traffic``."""
+    rows = step_traffic(params, nodes, ranks_per_node, sharding, kind, weights, gradients, secondary, block)
+    return sum([row[1] for row in rows])
+
+
+def inside_node_bytes(
+    params: float,
+    nodes: int,
+    ranks_per_node: int,
+    sharding: str = "flat",
+    kind: str = "bf16",
+    weights: str | None = None,
+    gradients: str | None = None,
+    secondary: bool = False,
+    block: int = 256,
+) -> float:
+    """Bytes that all ranks together send inside their nodes in a step. Arguments as for ``step_traffic``."""
+    rows = step_traffic(params, nodes, ranks_per_node, sharding, kind, weights, gradients, secondary, block)
+    return sum([row[2] for row in rows])
+
+
+def busiest_rank_bytes(
+    params: float,
+    nodes: int,
+    ranks_per_node: int,
+    sharding: str = "flat",
+    kind: str = "bf16",
+    weights: str | None = None,
+    gradients: str | None = None,
+    secondary: bool = False,
+    block: int = 256,
+) -> tuple[float, float]:
+    """``(across, inside)``: the most that any one rank sends to other nodes, and that any one sends inside its node.
+
+    Arguments as for ``step_traffic``.
+    """
+    rows = step_traffic(params, nodes, ranks_per_node, sharding, kind, weights, gradients, secondary, block)
+    return sum([row[3] for row in rows]), sum([row[4] for row in rows])
+
+
+def secondary_shard_bytes(params: float, ranks_per_node: int, bytes_per_element: float = 2) -> float:
+    """Bytes that hpZ's second copy of the parameters, sharded inside each node, takes on every rank: M p / G.
+
+    >>> secondary_shard_bytes(8e9, ranks_per_node=8) / 1e9
+    2.0
+    """
+    positive(params=params, ranks_per_node=ranks_per_node, bytes_per_element=bytes_per_element)
+    return -(-params // ranks_per_node) * bytes_per_element
+
+
+def zeropp_cross_node_volume(collective: str = "total", zeropp: bool = True) -> float:
+    """What a node sends to others, in sizes M of the model in 16 bits (Wang et al. 2023, table 2).
+
+    ``collective`` is a name in ``COLLECTIVES`` or "total". The paper's convention: very many nodes, scales left out.
+    ZeRO-3 sends 1 M in each of the three; ZeRO++ sends its bits over 16, and nothing where it stays inside nodes.
+
+    >>> [zeropp_cross_node_volume(name) for name, _ in COLLECTIVES], zeropp_cross_node_volume()
+    ([0.5, 0.0, 0.25], 0.75)
+    """
+    known(COLLECTIVES + (("total", None),), collective, "collective")
+    volumes = []
+    for name, kind in COLLECTIVES:
+        if collective in (name, "total"):
+            bits = (dict(BITS)[kind] if kind else 0) if zeropp else 16
+            volumes.append(bits / 16)
+    return sum(volumes)
+
+
+def _hybrid(params, nodes, ranks_per_node, kind, block):
+    piece = payload_bytes(-(-params // (nodes * ranks_per_node)), kind, block)
+    gather = _rings_inside(nodes, ranks_per_node, nodes * piece)
+    across = _equal(nodes * ranks_per_node, 2 * (nodes - 1) * piece, 0)
+    names = ("forward_all_gather", "backward_all_gather", "backward_reduce_scatter")
+    return [(name,) + gather for name in names] + [("all_reduce_across",) + across]
+
+
+def _ring(nodes, ranks_per_node, shard_bytes):
+    """``(across, inside, one_across, one_inside)`` of an all-gather or reduce-scatter of all ranks in one ring."""
+    ranks = nodes * ranks_per_node
+    sent = (ranks - 1) * shard_bytes  # by each rank, to the next one
+    across = nodes if nodes > 1 else 0  # links
+    return across * sent, (ranks - across) * sent, sent if across else 0, sent if ranks_per_node > 1 else 0
+
+
+def _rings_inside(nodes, ranks_per_node, shard_bytes):
+    return _equal(nodes * ranks_per_node, 0, (ranks_per_node - 1) * shard_bytes)
+
+
+def _equal(ranks, across, inside):
+    """Where every rank sends as much."""
+    return ranks * across, ranks * inside, across, inside

@@ -1,0 +1,366 @@
+"""The third tier: masters, the optimizer's states and, if asked for, parameters in files.
+
+    model = ZeroStage3(module, torch.optim.AdamW, lr=1e-3, home=File("/nvme/run"))
+
+Rajbhandari et al., "ZeRO-Infinity: Breaking the GPU Memory Wall for Extreme Scale Deep Learning", SC 2021. The
+optimizer steps one vector after another: while one is stepped, the next is read, and the one before is written. So
+memory holds three vectors' masters and states, and not those of the model.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import torch
+
+from ringzero.data_parallel.executor import Done
+from ringzero.zero import state
+from ringzero.zero.home import Host, step_one
+from ringzero.zero.records import Records, aligned, aligned_memory
+from ringzero.zero.together import together
+from ringzero.zero.vector import ShardedVector
+
+IN_MEMORY = 3  # vectors: one is read, one is stepped, one is written
+
+
+class File(Host):
+    """Masters and states are in a file of each rank in ``folder``; gradients, and the step, are on the host.
+
+    ``parameters``  the parameters' shards are there, too, and are read when they are gathered. For stage 3
+    ``resume``      take over what is there: the last step that all ranks completed; ``steps`` is its number
+    Others as for ``Host``. Schedulers, and the place in the data, are the program's to bring to that step. Buffers of
+    the module are kept, and frozen parameters are not.
+
+    A step counts once all ranks have written it. If one cannot, OSError is raised on all, and the model is as it was
+    before the step: with its gradients, so that ``step`` can be called again. Whoever is killed finds the last complete
+    step. That takes twice the room; a folder that is full is refused before training.
+
+    Raises FileNotFoundError for a folder that is missing; FileExistsError for one in use, unless ``resume``; ValueError
+    for what does not fit the model.
+    """
+
+    def __init__(self, folder: str | os.PathLike, *, parameters: bool = False, resume: bool = False,
+                 bytes_per_second: float | None = None, memory_bytes: float | None = None):  # fmt: skip
+        super().__init__(parameters=parameters, bytes_per_second=bytes_per_second, memory_bytes=memory_bytes)
+        self.folder, self.resume, self.steps = Path(folder), resume, 0
+        self._model: Any = None
+        self._records: Records  # of ``furnish``
+        self._places: dict[ShardedVector, int] = {}  # which record is whose; the buffers' comes after them
+        self._reader, self._writer = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        self._free: SimpleQueue[torch.Tensor] = SimpleQueue()  # memory for records
+
+    def settle_in(self, model: Any, elements: int) -> None:
+        super().settle_in(model, elements)
+        self._model = model
+        together(model.group, self._check_folder)
+
+    def _check_folder(self) -> None:
+        if not self.folder.is_dir():
+            raise FileNotFoundError(
+                f"{self.folder} is no folder; make it before, on the disk that the states should use"
+            )
+        if not os.access(self.folder, os.W_OK | os.X_OK):
+            raise PermissionError(f"{self.folder} cannot be written to")
+
+    def _bytes_per_element(self, model: Any, like: torch.Tensor) -> float:
+        return (model.mixed_precision or like.dtype).itemsize  # the gradient's; records in memory are a few vectors'
+
+    def shard(self, part: torch.Tensor, own: bool) -> torch.Tensor:
+        return part.clone() if self.parameters_elsewhere or own else part
+
+    def master(self, original: torch.Tensor, shard: torch.Tensor) -> torch.nn.Parameter:
+        return torch.nn.Parameter(original.cpu())  # until it is in the file: see furnish
+
+    def furnish(self, vectors: list[ShardedVector], optimizer: torch.optim.Optimizer) -> None:
+        if self._places:
+            raise ValueError("a model with its states in files takes no more parameters; wrap it anew in a new folder")
+        group, module = self._model.group, self._model.module
+        self._optimizer, keys = optimizer, self._model.sharded_keys
+        self._keys = {vector: sorted(keys[next(iter(vector.parameters))]) for vector in vectors}
+        self._places = {vector: place for place, vector in enumerate(vectors)}
+        self._buffers = [buffer for _, buffer in module.named_buffers()]
+        sizes = [aligned(sum(nbytes for _, nbytes in self._parts(vector).values())) for vector in vectors]
+        sizes.append(aligned(sum(buffer.nbytes for buffer in self._buffers)))
+        path = self.folder / f"states-{group.rank()}-of-{group.size()}.bin"
+        self._records = Records(path, sizes, header_bytes=1024 + 256 * len(vectors))
+        for _ in range(IN_MEMORY):
+            self._free.put(aligned_memory(max(sizes), self._device.type == "cuda"))
+        (self._take_over if self.resume else self._begin)(path.with_suffix(".json"))
+
+    @property
+    def memory_for_records(self) -> int:
+        """Bytes of host memory for the vectors that are read, stepped and written."""
+        return IN_MEMORY * max(self._records.sizes)
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of this rank's records, headers aside."""
+        return 2 * sum(self._records.sizes)
+
+    def _parts(self, vector: ShardedVector) -> dict[str, tuple[torch.dtype, int]]:
+        """What a record holds, in this order: ``{name: (type, bytes)}``."""
+        kind, elements = vector.master.dtype, vector.owned.stop - vector.owned.start
+        parts: dict[str, tuple[torch.dtype, int]] = dict.fromkeys(
+            ("master", *self._keys[vector]), (kind, elements * kind.itemsize)
+        )
+        if self.parameters_elsewhere and vector.whole.dtype != kind:
+            parts["parameters"] = vector.whole.dtype, elements * vector.whole.dtype.itemsize
+        return parts
+
+    def _description(self) -> dict[str, Any]:
+        """What a file and the model that takes it over must have in common."""
+        described = {f"vector {place}": str(vector.layout) for vector, place in self._places.items()}
+        described |= {f"record {place}": str(self._parts(vector)) for vector, place in self._places.items()}
+        described["buffers"] = str([(tuple(buffer.shape), str(buffer.dtype)) for buffer in self._buffers])
+        return described | {"optimizer": type(self._optimizer).__name__}
+
+    def _begin(self, description: Path) -> None:
+        """New files: generation 0 has the masters that the model was given."""
+
+        made = []
+
+        def begin() -> None:
+            if description.exists():
+                raise FileExistsError(f"{self.folder} has states; take them over with resume=True, or remove them")
+            self._records.create()
+            made.append(self._records.path)
+            description.write_text(json.dumps(self._description()))
+            made.append(description)
+
+        try:
+            together(self._model.group, begin)
+        except OSError:
+            for path in made:
+                path.unlink()
+            raise
+        masters = {vector: vector.master.detach() for vector in self._places}
+
+        def write_first(vector: ShardedVector, memory: torch.Tensor) -> None:
+            self._view(vector, memory, "master").copy_(masters[vector])
+            self._store_parameters(vector, memory, masters[vector])
+
+        together(self._model.group, partial(self._rewrite, 0, write_first, read=False))
+        together(self._model.group, partial(self._commit, 0))
+
+    def _take_over(self, description: Path) -> None:
+        """Files that are there: the last step that all ranks have."""
+        records, group = self._records, self._model.group
+
+        def last() -> int:
+            if not description.exists():
+                raise FileNotFoundError(
+                    f"{self.folder} has no states of rank {group.rank()} of {group.size()} to resume"
+                )
+            state.check_fit(self._description(), json.loads(description.read_text()))
+            records.open()
+            return max(records.headers(), default=-1)
+
+        self.steps = min(together(group, last))
+        if self.steps < 0:
+            raise ValueError(f"{self.folder} has no complete step; remove its files, and begin anew")
+        self._set_counts(records.headers()[self.steps]["counts"])
+        for vector in self._places:
+            with self.at_hand(vector):
+                if not self.parameters_elsewhere:
+                    self.link.to_device(vector.shard, vector.master.detach())
+        self.settle()
+        memory = aligned_memory(records.sizes[-1])
+        records.read(len(self._places), self.steps, memory)
+        begins = accumulate((buffer.nbytes for buffer in self._buffers), initial=0)
+        for buffer, begin in zip(self._buffers, begins, strict=False):
+            buffer.copy_(memory[begin : begin + buffer.nbytes].clone().view(buffer.dtype).view(buffer.shape))
+        self._model.share()
+
+    # ---- one pass over all vectors
+
+    def step(self, optimizer: torch.optim.Optimizer, vectors: list[ShardedVector]) -> None:
+        self.settle()
+        self.change(vectors, lambda vector: step_one(optimizer, vector, vector.reduced))
+
+    @torch.no_grad()
+    def change(self, vectors: list[ShardedVector], of_vector: Callable[[ShardedVector], None]) -> None:
+        group, generation, before = self._model.group, self.steps + 1, self._counts()
+
+        def act(vector: ShardedVector, memory: torch.Tensor) -> None:
+            self._show(vector, memory)
+            of_vector(vector)
+            self._store(vector, memory)
+
+        try:
+            together(group, partial(self._rewrite, generation, act))
+            together(group, partial(self._commit, generation))
+        except OSError as error:
+            self._go_back(generation, before)
+            raise OSError(
+                f"{error}; step {generation} was undone on every rank, and gradients are still there: make room in "
+                f"{self.folder}, and call step() again"
+            ) from None
+        self.steps = generation
+
+    def _rewrite(self, generation: int, act: Callable[[ShardedVector, torch.Tensor], None], read: bool = True) -> None:
+        """Write ``generation`` from the one before: while ``act`` changes a vector, others are read and written.
+
+        After an error it goes on to the end: what steps a vector may wait for the other ranks.
+        """
+        vectors, errors, writing = list(self._places), [], []
+        reading = self._reader.submit(self._read_next, vectors[0], read)
+        for vector, following in zip(vectors, [*vectors[1:], None], strict=True):
+            memory, error = reading.result()
+            errors.append(error)
+            if following is not None:
+                reading = self._reader.submit(self._read_next, following, read)
+            act(vector, memory)
+            copying = None
+            if not self.parameters_elsewhere and read:
+                master = self._view(vector, memory, "master")
+                copying = self._copying[vector] = self._queue.submit(partial(self.link.to_device, vector.shard, master))
+            self._put_away(vector)
+            writing.append(self._writer.submit(self._write, vector, generation, memory, copying))
+        errors += [each.result() for each in writing]
+        if found := [error for error in errors if error is not None]:
+            raise found[0]
+        memory = aligned_memory(self._records.sizes[-1])
+        kept = [buffer.detach().cpu().reshape(-1).view(torch.uint8) for buffer in self._buffers]
+        if kept:
+            memory[: sum(map(len, kept))] = torch.cat(kept)
+        self._records.write(len(vectors), generation, memory)
+        self._records.sync()
+
+    def _read_next(self, vector: ShardedVector, read: bool) -> tuple[torch.Tensor, OSError | None]:
+        place = self._places[vector]
+        memory = self._free.get()
+        try:
+            if read:
+                self._records.read(place, self.steps, memory[: self._records.sizes[place]])
+        except OSError as error:
+            return memory, error
+        return memory, None
+
+    def _write(
+        self, vector: ShardedVector, generation: int, memory: torch.Tensor, copying: Done | None
+    ) -> OSError | None:
+        place = self._places[vector]
+        try:
+            self._records.write(place, generation, memory[: self._records.sizes[place]])
+        except OSError as error:
+            return error
+        finally:
+            if copying is not None:
+                copying.result()
+                self.settle()
+            self._free.put(memory)
+        return None
+
+    def _commit(self, generation: int) -> None:
+        self._records.commit(generation, {"counts": self._counts()})
+
+    def _go_back(self, generation: int, before: list) -> None:
+        """Have the model, and the file, be as before ``generation``."""
+        self._records.forget(generation)
+        self._set_counts(before)
+        self._copying.clear()
+        for vector in self._places:
+            with self.at_hand(vector):
+                if not self.parameters_elsewhere:
+                    self.link.to_device(vector.shard, vector.master.detach())
+        self.settle()
+
+    # ---- the states of one vector, in memory and away
+
+    def _view(self, vector: ShardedVector, memory: torch.Tensor, name: str) -> torch.Tensor:
+        """A part of a record in ``memory``."""
+        begin, (kind, nbytes) = self._begins(vector)[name], self._parts(vector)[name]
+        return memory[begin : begin + nbytes].view(kind)
+
+    def _begins(self, vector: ShardedVector) -> dict[str, int]:
+        """Where in a record each part begins."""
+        parts = self._parts(vector)
+        return dict(zip(parts, accumulate((nbytes for _, nbytes in parts.values()), initial=0), strict=False))
+
+    def _show(self, vector: ShardedVector, memory: torch.Tensor) -> None:
+        """Let the optimizer find the vector's master, and its states if it has been stepped, in ``memory``."""
+        vector.master.data = self._view(vector, memory, "master")
+        states = self._optimizer.state.get(vector.master)
+        for key in self._keys[vector]:
+            if states and key in states:
+                states[key] = self._view(vector, memory, key)
+
+    def _store(self, vector: ShardedVector, memory: torch.Tensor) -> None:
+        """Have ``memory`` hold what the optimizer may have put elsewhere: new states, and the parameters' type."""
+        states = self._optimizer.state.get(vector.master, {})
+        for key in self._keys[vector]:
+            if key in states:
+                place = self._view(vector, memory, key)
+                if states[key].dtype != place.dtype:
+                    raise TypeError(
+                        f"{key} is {states[key].dtype}; states in files have the type of the masters, {place.dtype}"
+                    )
+                if states[key].data_ptr() != place.data_ptr():
+                    place.copy_(states[key])
+        self._store_parameters(vector, memory, vector.master.detach())
+
+    def _store_parameters(self, vector: ShardedVector, memory: torch.Tensor, master: torch.Tensor) -> None:
+        if "parameters" in self._parts(vector):
+            self._view(vector, memory, "parameters").copy_(master)
+
+    def _put_away(self, vector: ShardedVector) -> None:
+        """The memory of the vector's master and states belongs to others now."""
+        vector.master.data = vector.master.new_empty(0)
+        states = self._optimizer.state.get(vector.master, {})
+        for key in self._keys[vector]:
+            if key in states:
+                states[key] = vector.master.new_empty(0)
+        if self.parameters_elsewhere:
+            vector.shard = vector.shard.new_empty(0)
+
+    @contextmanager
+    def at_hand(self, vector: ShardedVector) -> Iterator[None]:
+        place = self._places[vector]
+        memory = aligned_memory(self._records.sizes[place])  # of its own: who read may keep it
+        self._records.read(place, self.steps, memory)
+        self._show(vector, memory)
+        try:
+            yield
+        finally:
+            self._put_away(vector)
+
+    def fetch(self, vector: ShardedVector, into: torch.Tensor) -> None:
+        if not self.parameters_elsewhere:
+            super().fetch(vector, into)
+            return
+        parts = self._parts(vector)
+        name = "parameters" if "parameters" in parts else "master"
+        begin, (kind, nbytes) = self._begins(vector)[name], parts[name]
+        memory = self._records.read_part(self._places[vector], self.steps, begin, begin + nbytes)
+        self.link.to_device(into, memory.view(kind))
+
+    def bring_back(self, vector: ShardedVector) -> None:
+        copying = self._copying.pop(vector, None)
+        if copying is not None:
+            copying.result()
+
+    # ---- what is not sharded: the optimizer's step counts
+
+    def _counts(self) -> list[dict[str, float] | None]:
+        """Of each vector that has been stepped: ``{name: number}`` of the states that are one number."""
+        counts: list[dict[str, float] | None] = []
+        for vector in self._places:
+            states = self._optimizer.state.get(vector.master)
+            numbers = {key: float(value) for key, value in (states or {}).items() if key not in self._keys[vector]}
+            counts.append(numbers if states else None)
+        return counts
+
+    def _set_counts(self, counts: list[dict[str, float] | None]) -> None:
+        for vector, given in zip(self._places, counts, strict=True):
+            self._optimizer.state.pop(vector.master, None)
+            if given is not None:
+                away = {key: vector.master.new_empty(0) for key in self._keys[vector]}
+                numbers = {key: torch.tensor(value) for key, value in given.items()}
+                self._optimizer.state[vector.master] = away | numbers

@@ -1,0 +1,89 @@
+"""Two levels of ranks: those of one node, which talk fast, and those of the same place in every node.
+
+Parameters are sharded inside a node and replicated across nodes: HSDP, Zhao et al., "PyTorch FSDP", VLDB 16 (2023);
+MiCS, Zhang et al., VLDB 15 (2022). Gathers stay inside a node. Of the gradients only a shard crosses between nodes.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
+
+import torch
+import torch.distributed as dist
+
+from ringzero.collectives import all_reduce
+from ringzero.zero.travel import Travel
+
+NewGroup = Callable[[dist.ProcessGroup], dist.ProcessGroup]  # of the same ranks, for one model alone
+Flat = Callable[[dist.ProcessGroup], Travel]  # how vectors travel inside a group
+
+
+class Levels(NamedTuple):
+    """The groups of this rank: ``node`` has its neighbours, ``across`` the ranks of its place in all nodes."""
+
+    node: dist.ProcessGroup
+    across: dist.ProcessGroup
+
+
+_levels: WeakKeyDictionary[dist.ProcessGroup, dict[int, Levels]] = WeakKeyDictionary()
+
+
+def levels(group: dist.ProcessGroup, ranks_per_node: int | None = None) -> Levels:
+    """Nodes of ``ranks_per_node`` ranks that follow each other; by default as many as the launcher started on a node.
+
+    All ranks must ask together. Raises ValueError for a number that does not divide the ranks.
+    """
+    size, rank = group.size(), group.rank()
+    given = int(os.environ.get("LOCAL_WORLD_SIZE", size)) if ranks_per_node is None else ranks_per_node
+    if not 1 <= given <= size or size % given:
+        raise ValueError(f"ranks_per_node is {given}, and {size} ranks are not whole nodes of so many; give a divisor")
+    made = _levels.setdefault(group, {})
+    if given not in made:
+        first = rank - rank % given
+        made[given] = Levels(
+            _group_of(group, range(first, first + given)), _group_of(group, range(rank % given, size, given))
+        )
+    return made[given]
+
+
+def _group_of(group: dist.ProcessGroup, ranks: range) -> dist.ProcessGroup:
+    world = dist.get_process_group_ranks(group)
+    made = dist.new_group(
+        [world[rank] for rank in ranks], backend=str(dist.get_backend_config(group)), use_local_synchronization=True
+    )
+    assert isinstance(made, dist.ProcessGroup)  # this rank is one of them
+    return made
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """Shard inside nodes of ``ranks_per_node`` ranks and replicate across them; by default the launcher's nodes."""
+
+    ranks_per_node: int | None = None
+    for_all_stages: ClassVar = True
+
+    def travel(self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat) -> Travel:
+        """How vectors travel in ``group``, on groups that ``new_group`` makes."""
+        node, across = levels(group, self.ranks_per_node)
+        return Replicated(flat(new_group(node)), new_group(across))
+
+
+class Replicated(Travel):
+    """Vectors travel ``inside`` a group, and their reduced shards are summed ``across`` such groups."""
+
+    def __init__(self, inside: Travel, across: dist.ProcessGroup):
+        self.inside, self.across, self.group = inside, across, inside.group
+
+    def reduce(self, gradient: torch.Tensor) -> torch.Tensor:
+        shard = self.inside.reduce(gradient)
+        if self.across.size() > 1 and shard.numel():
+            all_reduce(shard, algorithm="auto", group=self.across)
+        return shard
+
+    def gather(self, whole: torch.Tensor) -> None:
+        self.inside.gather(whole)
+
+    def for_owner(self, owner: int) -> Travel:
+        return Replicated(self.inside.for_owner(owner), self.across)
