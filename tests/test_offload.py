@@ -67,9 +67,10 @@ def everywhere(parent):
     return differ
 
 
-@pytest.mark.parametrize("world_size", [1, 2, 3])
-def test_every_home_trains_as_the_device_bit_for_bit(world_size, tmp_path):
-    assert launch(everywhere, str(tmp_path), world_size=world_size, timeout=300).returns == [[]] * world_size
+@pytest.mark.parametrize(("world_size", "device"), [(1, "cpu"), (2, "strict"), (3, "cpu")])
+def test_every_home_trains_as_the_device_bit_for_bit(world_size, device, tmp_path):
+    ranks = launch(everywhere, str(tmp_path), world_size=world_size, device=device, timeout=300)
+    assert ranks.returns == [[]] * world_size
 
 
 def in_lower_precision(parent):
@@ -205,6 +206,63 @@ def within_a_budget(folder):
 def test_a_model_with_states_of_four_times_the_memory_trains_within_it(tmp_path):
     ((states, peak),) = launch(within_a_budget, str(tmp_path), world_size=1).returns
     assert states > 4 * peak
+
+
+class Numbers(nn.Module):
+    """A layer of any number of parameters."""
+
+    def __init__(self, numel):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(numel))
+
+    def forward(self, x):
+        return x * self.weight.mean()
+
+
+def at_the_edge(folder, layer, layers, states, parameters, host_bytes):
+    """The most bytes in each tier while a model trains that has ``layers`` layers of ``layer`` parameters."""
+    module = nn.Sequential(*(Numbers(layer) for _ in range(layers)))
+    elsewhere = parameters != "device"
+    home = {"device": lambda: None, "host": lambda: Host(parameters=elsewhere, memory_bytes=host_bytes),
+            "file": lambda: File(folder, parameters=elsewhere)}[states]()  # fmt: skip
+    model = ZeroStage3(
+        module, torch.optim.AdamW, units=list(module), mixed_precision=torch.bfloat16, home=home, window=1
+    )
+    most = dict.fromkeys(("device", "host", "file"), 0)
+
+    def look(*_):
+        for tier, held_now in resident(model).items():
+            most[tier] = max(most[tier], held_now)
+
+    for unit in module:
+        unit.register_forward_pre_hook(look)
+    for _ in range(2):  # in the second forward pass there are gradients of the first, and states
+        model(torch.ones(2)).float().sum().backward()
+        look()
+        model.step()
+    return most
+
+
+DEVICE, HOST, DISK, LAYERS = 400_000, 1_500_000, 3_000_000, 6
+
+
+@pytest.mark.parametrize(
+    ("states", "parameters"), [("device", "device"), ("host", "device"), ("host", "host"), ("file", "file")]
+)
+def test_the_largest_model_is_as_predicted(states, parameters, tmp_path):
+    """At the edge it fits every tier, and with a few more parameters in each layer it does not fit one of them."""
+    budget = {"device": DEVICE, "host": HOST, "file": DISK}
+    params, limit = offload.largest_model(DEVICE, HOST, DISK, LAYERS, window=1, states=states, parameters=parameters)
+    layer = params // LAYERS
+    arguments = LAYERS, states, parameters, HOST
+    (fits,) = launch(at_the_edge, str(_made(tmp_path / "fits")), layer, *arguments, world_size=1).returns
+    assert all(fits[tier] <= budget[tier] for tier in budget), (fits, params)
+    if limit == "host" and states == "host":
+        with pytest.raises(RankError, match="of host memory"):
+            launch(at_the_edge, str(tmp_path), layer + 1, *arguments, world_size=1)
+    else:
+        (more,) = launch(at_the_edge, str(_made(tmp_path / "more")), layer + 1, *arguments, world_size=1).returns
+        assert more[limit] > budget[limit], (more, params)
 
 
 # ---- a window of layers
@@ -407,6 +465,11 @@ def other_refusals():
     home = Host()
     model(home=home)
     refuse("twice", lambda: model(home=home))
+    with pytest.raises(RuntimeError) as caught:
+        unscaled = model(mixed_precision=torch.float16)
+        unscaled(torch.randn(2, 8)).float().sum().backward()
+        unscaled.step()
+    told["float16"] = str(caught.value)
     return told
 
 
@@ -420,6 +483,7 @@ def test_what_cannot_be_is_refused_with_the_value_and_the_fix():
         assert "window is 0, and there are 4 units; give 1 to 4" in told["window 0"]
         assert "window is 5" in told["window 5"]
         assert "belongs to another model already" in told["twice"]
+        assert "Take zero.GradScaler" in told["float16"]
 
 
 def across_tiers(folder):

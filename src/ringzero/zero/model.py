@@ -129,6 +129,7 @@ class ZeroModel(Joinable):
             self.trained, vectors, self._start_reducing, self._as_rank_0, find_unused,
             in_flight=None if "gradients" in self.keeps_whole else IN_FLIGHT,
         )  # fmt: skip
+        self._is_unscaled = False  # since ``zero_grad``
         self._given_types = {parameter: parameter.dtype for parameter in self._frozen}
         if mixed_precision is not None:  # frozen parameters too; buffers may need their precision, such as angles
             for parameter in filter(torch.is_floating_point, module.parameters()):
@@ -317,6 +318,11 @@ class ZeroModel(Joinable):
         self.check_unchanged()
         if any(vector.added for vector in self.vectors):
             raise RuntimeError("gradients added up in no_sync were not reduced; make the last backward pass outside it")
+        if self.mixed_precision is torch.float16 and not self._is_unscaled:
+            raise RuntimeError(
+                "a step in float16 without loss scaling: gradients below 6e-8 are zero there. Take zero.GradScaler, "
+                "and its step(model) in place of model.step(); or mixed_precision=torch.bfloat16"
+            )
         self.home.step(self.optimizer, self.vectors)
         self.share()
 
@@ -368,6 +374,7 @@ class ZeroModel(Joinable):
     def unscale_(self, factor: float) -> bool:
         """Multiply the gradients by ``factor``. Returns whether all are finite, on all ranks."""
         self.announce("unscale_", factor)
+        self._is_unscaled = True
         self.home.settle()
         for vector in self.vectors:
             vector.unscale(factor)
@@ -425,6 +432,7 @@ class ZeroModel(Joinable):
     def zero_grad(self, set_to_none: bool = True) -> None:
         self.announce("zero_grad")
         super().zero_grad()
+        self._is_unscaled = False
         for vector in self.vectors:
             vector.forget_gradient()
 
