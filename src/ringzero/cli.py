@@ -39,6 +39,7 @@ def main() -> None:
         "hostile": "ringzero.bench.hostile:command",
         "launch": "ringzero.bench.launch:command",
         "prediction": "ringzero.bench.prediction:command",
+        "muon": "ringzero.bench.muon:command",
         "offload": "ringzero.bench.offload:command",
         "pricing": "ringzero.bench.pricing:command",
         "strict": "ringzero.bench.strict:command",

@@ -39,7 +39,7 @@ from ringzero.zero import state
 from ringzero.zero.gather import Gatherer
 from ringzero.zero.gone import give_back
 from ringzero.zero.home import Device
-from ringzero.zero.muon import Muon, owners_of
+from ringzero.zero.muon import Muon, uncut
 from ringzero.zero.optimizers import (
     Groups,
     as_module,
@@ -173,22 +173,16 @@ class ZeroModel(Joinable):
         """Vectors of the ``trained`` parameters, the last layer's first: so their gradients come."""
         parts = [trained] if self.units is None else parameters_of(self.units, self.module, trained).values()
         cap = 0 if self.find_unused else self.bucket_cap_mb if self.units is None else inf
-        owners = self._owners(trained, groups)
-        return [
-            self._vector(members, owners.get(self._names[members[0]]))
-            for part in reversed(list(parts))
-            for names, _ in groups
-            for members in assign(
-                [part[name] for name in reversed(part) if name in names], 0 if owners.keys() & names else cap
-            )
-        ]
-
-    def _owners(self, trained: dict[str, Parameter], groups: Groups) -> dict[str, int]:
-        """Parameters that one rank has whole, and which."""
-        if self.optimizer_of.func is not Muon or self.optimizer_of.keywords.get("exchange") != "owner":
-            return {}
-        matrices = {name: trained[name] for names, own in groups if own["kind"] == "muon" for name in names}
-        return owners_of(matrices, self.travel.group.size()) if matrices else {}
+        vectors = []
+        for part in reversed(list(parts)):
+            for names, own in groups:
+                named = {name: part[name] for name in reversed(part) if name in names}
+                if own.get("kind") == "muon" and self.optimizer_of.keywords.get("exchange") == "owner":
+                    for together, owner in uncut(named, self.travel.group.size(), each_alone=self.find_unused):
+                        vectors.append(self._vector([named[name] for name in together], owner))
+                else:
+                    vectors += [self._vector(members) for members in assign(list(named.values()), cap)]
+        return vectors
 
     def _vector(self, parameters: Iterable[Parameter], owner: int | None = None) -> ShardedVector:
         named = {self._names[p]: p for p in parameters}

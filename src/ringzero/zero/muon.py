@@ -191,7 +191,7 @@ class Muon(torch.optim.Optimizer):
         """Step ``vectors`` of the parameter group ``own``."""
         lr, rank, layouts = float(own["lr"]), self._group.rank(), tuple(vector.layout for vector in vectors)
         iterate = partial(
-            _zeropower_via_newtonschulz,
+            orthogonal,
             ns_coefficients=own["ns_coefficients"],
             ns_steps=own["ns_steps"],
             eps=own["eps"],
@@ -293,14 +293,34 @@ def matrices_of(layouts: tuple[Layout, ...]) -> tuple[Matrix, ...]:
     return tuple(replace(matrix, owner=owners[matrix]) for matrix in found)
 
 
-def owners_of(named: Mapping[str, Parameter], ranks: int) -> dict[str, int]:
-    """``{name: rank}``: which rank has which matrix whole, for ``exchange="owner"``. Each has about as much to do.
+def orthogonal(
+    matrix: torch.Tensor,
+    ns_coefficients: tuple[float, float, float] = (3.4445, -4.7750, 2.0315),
+    ns_steps: int = 5,
+    eps: float = 1e-7,
+) -> torch.Tensor:
+    """About the orthogonal matrix that is nearest to ``matrix``, in bfloat16: torch's own Newton-Schulz iterations."""
+    return _zeropower_via_newtonschulz(matrix, ns_coefficients=ns_coefficients, ns_steps=ns_steps, eps=eps)
 
-    >>> owners_of({name: torch.empty(rows, 4) for name, rows in (("a", 8), ("b", 4), ("c", 4))}, ranks=2)
-    {'a': 0, 'b': 1, 'c': 1}
+
+def uncut(named: Mapping[str, Parameter], ranks: int, each_alone: bool = False) -> list[tuple[list[str], int | None]]:
+    """Which matrices lie in a vector together so that no shard cuts one, for ``exchange="owner"``: ``(names, owner)``.
+
+    As many matrices of one shape as there are ranks fill one vector, each a shard. What is left is alone in a vector,
+    which its owner has whole, and each owner has about as much to do; with ``each_alone`` all are.
+
+    >>> uncut({name: torch.empty(rows, 4) for name, rows in (("a", 8), ("b", 4), ("c", 4), ("d", 4))}, ranks=2)
+    [(['b', 'c'], None), (['a'], 0), (['d'], 1)]
     """
-    layouts = tuple(Layout(((name, tuple(parameter.shape)),), ranks) for name, parameter in named.items())
-    return {matrix.name: matrix.owner for matrix in matrices_of(layouts)}
+    waiting: dict[Any, list[str]] = {}
+    found: list[tuple[list[str], int | None]] = []
+    for name, parameter in named.items():
+        kind = parameter.shape, parameter.dtype
+        waiting.setdefault(kind, []).append(name)
+        if len(waiting[kind]) == ranks and not each_alone:
+            found.append((waiting.pop(kind), None))
+    rest = [Layout(((name, tuple(named[name].shape)),), ranks) for names in waiting.values() for name in names]
+    return found + [([matrix.name], matrix.owner) for matrix in (matrices_of(tuple(rest)) if rest else ())]
 
 
 Iterate = Callable[[torch.Tensor], torch.Tensor]  # Newton-Schulz, of a matrix

@@ -71,10 +71,10 @@ class Blocks:
     def encode(self, values: torch.Tensor) -> torch.Tensor:
         blocks, largest = self._in_blocks(values.float()), 2 ** (self.bits - 1) - 1
         scales = blocks.abs().amax(1) / largest
-        steps = (blocks / scales.clamp(min=torch.finfo(torch.float32).tiny)[:, None]).nan_to_num_(0).round_()
-        numbers = steps.clamp_(-largest, largest).to(torch.int8).view(-1)[: values.numel()]
+        steps = blocks * scales.clamp(min=torch.finfo(torch.float32).tiny).reciprocal()[:, None]
+        numbers = steps.round_().to(torch.int8).view(-1)[: values.numel()]
         if self.bits == 4:
-            numbers = torch.nn.functional.pad(numbers, (0, values.numel() % 2)).view(-1, 2)
+            numbers = _padded(numbers, 2).view(-1, 2)
             numbers = (numbers[:, 0] & 15) | (numbers[:, 1] << 4)
         return torch.cat([scales.view(torch.uint8), numbers.view(torch.uint8)])
 
@@ -84,10 +84,16 @@ class Blocks:
         numbers = wire[scales_end : self.bytes(numel)].view(torch.int8)
         if self.bits == 4:  # shifts of signed numbers keep the sign
             numbers = torch.stack([(numbers << 4) >> 4, numbers >> 4], dim=1).view(-1)[:numel]
-        return (self._in_blocks(numbers.float()) * scales[:, None]).view(-1)[:numel]
+        return self._in_blocks(numbers.float()).mul_(scales[:, None]).view(-1)[:numel]
 
     def _in_blocks(self, values: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.pad(values, (0, -values.numel() % self.block)).view(-1, self.block)
+        return _padded(values, self.block).view(-1, self.block)
+
+
+def _padded(values: torch.Tensor, multiple: int) -> torch.Tensor:
+    """With zeros at the end, if need be, so that the number of elements is a multiple."""
+    missing = -values.numel() % multiple
+    return torch.nn.functional.pad(values, (0, missing)) if missing else values
 
 
 FORMATS: dict[str, Callable[[int], Format]] = {

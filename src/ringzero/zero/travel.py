@@ -87,7 +87,7 @@ class OneOwner(Travel):
         self.owner, self.group = owner, group
 
     def reduce(self, gradient: torch.Tensor) -> torch.Tensor:
-        reduce(gradient, self.owner, algorithm="binomial", group=self.group)
+        reduce(gradient, self.owner, algorithm="ring", group=self.group)
         return gradient if self.group.rank() == self.owner else gradient[:0]
 
     def gather(self, whole: torch.Tensor) -> None:
