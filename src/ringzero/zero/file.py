@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -42,8 +42,8 @@ class File(Host):
     before the step: with its gradients, so that ``step`` can be called again. Whoever is killed finds the last complete
     step. That takes twice the room; a folder that is full is refused before training.
 
-    Raises FileNotFoundError for a folder that is missing; FileExistsError for one in use, unless ``resume``; ValueError
-    for what does not fit the model.
+    Raises OSError, on every rank, for a folder that is missing, full, read-only, or in use without ``resume``;
+    ValueError for states that do not fit the model.
     """
 
     def __init__(self, folder: str | os.PathLike, *, parameters: bool = False, resume: bool = False,
@@ -123,7 +123,6 @@ class File(Host):
 
     def _begin(self, description: Path) -> None:
         """New files: generation 0 has the masters that the model was given."""
-
         made = []
 
         def begin() -> None:
@@ -166,11 +165,7 @@ class File(Host):
         if self.steps < 0:
             raise ValueError(f"{self.folder} has no complete step; remove its files, and begin anew")
         self._set_counts(records.headers()[self.steps]["counts"])
-        for vector in self._places:
-            with self.at_hand(vector):
-                if not self.parameters_elsewhere:
-                    self.link.to_device(vector.shard, vector.master.detach())
-        self.settle()
+        self._bring_all_back()
         memory = aligned_memory(records.sizes[-1])
         records.read(len(self._places), self.steps, memory)
         begins = accumulate((buffer.nbytes for buffer in self._buffers), initial=0)
@@ -252,11 +247,16 @@ class File(Host):
         except OSError as error:
             return error
         finally:
-            if copying is not None:
-                copying.result()
-                self.settle()
+            self._wait_here(copying)
             self._free.put(memory)
         return None
+
+    def _wait_here(self, copying: Done | None) -> None:
+        """Have this thread, and not only a stream of its device, wait for a copy."""
+        if copying is not None:
+            with torch.cuda.device(self._device) if self._device.type == "cuda" else nullcontext():
+                copying.result()
+                self.settle()
 
     def _commit(self, generation: int) -> None:
         self._records.commit(generation, {"counts": self._counts()})
@@ -266,11 +266,14 @@ class File(Host):
         self._records.forget(generation)
         self._set_counts(before)
         self._copying.clear()
-        for vector in self._places:
+        self._bring_all_back()
+
+    def _bring_all_back(self) -> None:
+        """Have the device's shards, if it has any, say what the file says."""
+        for vector in () if self.parameters_elsewhere else self._places:
             with self.at_hand(vector):
-                if not self.parameters_elsewhere:
-                    self.link.to_device(vector.shard, vector.master.detach())
-        self.settle()
+                self.link.to_device(vector.shard, vector.master.detach())
+                self.settle()
 
     # ---- the states of one vector, in memory and away
 

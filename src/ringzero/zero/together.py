@@ -8,14 +8,18 @@ from safetensors import SafetensorError
 
 
 def together(group: dist.ProcessGroup, act: Callable[[], Any]) -> list:
-    """What ``act()`` gives on each rank. If a file cannot be read or written on one, OSError is raised on all."""
-    mine: tuple[Any, str | None]
+    """What ``act()`` gives on each rank.
+
+    Raises OSError on all ranks if a file cannot be read or written on one; ValueError if one has no other error.
+    """
+    mine: tuple[Any, str, bool]
     try:
-        mine = act(), None
-    except (OSError, SafetensorError) as error:
-        mine = None, f"rank {group.rank()}: {error}"
-    everyone: list[tuple[Any, str | None]] = [(None, None)] * group.size()
+        mine = act(), "", False
+    except (OSError, SafetensorError, ValueError) as error:
+        mine = None, f"rank {group.rank()}: {error}", isinstance(error, ValueError)
+    everyone = [mine] * group.size()
     dist.all_gather_object(everyone, mine, group=group)
-    if errors := [error for _, error in everyone if error]:
-        raise OSError("; ".join(errors))
-    return [result for result, _ in everyone]
+    if errors := [error for _, error, _ in everyone if error]:
+        is_value = all(of_value for _, error, of_value in everyone if error)
+        raise (ValueError if is_value else OSError)("; ".join(errors))
+    return [result for result, _, _ in everyone]
