@@ -71,14 +71,14 @@ def every_model(policies):
         for name in awkward.MODELS:
             for policy in policies:
                 travel = Hybrid(policy) if isinstance(policy, int) else ZeroPlusPlus(None, None, True, policy[0])
-                if stage == 3 or isinstance(policy, int):
+                if stage == 3 or (isinstance(policy, int) and name == "OddSizes"):
                     model = sharded(stage, name, travel=travel)
                     norms = [step_sharded(model, step) for step in range(STEPS)]
                     results[stage, name, str(policy)] = model.state_dict(), norms
     return results
 
 
-@pytest.mark.parametrize(("world_size", "policies"), [(2, [1, 2, [2]]), (3, [3, [1]]), (4, [2, [2]])])
+@pytest.mark.parametrize(("world_size", "policies"), [(3, [3, [1]]), (4, [2, [2]])])
 def test_two_levels_train_as_one_process_on_the_whole_batch(world_size, policies):
     """As stage 3 does: within rounding of one process, and bit for bit on all ranks."""
     ranks = launch(every_model, policies, world_size=world_size, timeout=300).returns
