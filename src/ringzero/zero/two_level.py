@@ -1,7 +1,7 @@
 """Two levels of ranks: those of one node, which talk fast, and those of the same place in every node.
 
 Parameters are sharded inside a node and replicated across nodes: HSDP, Zhao et al., "PyTorch FSDP", VLDB 16 (2023);
-MiCS, Zhang et al., VLDB 15 (2022). Gathers stay inside a node. Of the gradients only a shard crosses between nodes.
+MiCS, Zhang et al., VLDB 16 (2022). Gathers stay inside a node. Of the gradients only a shard crosses between nodes.
 """
 
 import os
