@@ -1,18 +1,22 @@
 """What a check can claim about a run: each claim is a function that takes a ``Run`` and returns None, or why not.
 
 Claims about one subject are in the module of its name: ``traffic`` (what was sent), ``training``, ``buckets``,
-``sharded``, ``flat``, ``optimizers``, ``recomputation``, ``formulas``. Those that many labs make are here.
+``sharded``, ``flat``, ``optimizers``, ``recomputation``, ``host_tier``, ``window``, ``quantised``, ``formulas``.
+Those that many labs make are here.
 """
 
 from ringzero.lab.claims import (
     buckets,
     flat,
     formulas,
+    host_tier,
     optimizers,
+    quantised,
     recomputation,
     sharded,
     traffic,
     training,
+    window,
 )
 from ringzero.lab.claims.answers import counts, entry, gives, one_of, seal, sealed
 from ringzero.lab.claims.collectives import (
@@ -51,6 +55,7 @@ __all__ = [
     "given",
     "gives",
     "has_its_chunk_of_the_sum",
+    "host_tier",
     "left_everything_else_alone",
     "nobody_leaves_early",
     "nothing_changes",
@@ -59,6 +64,7 @@ __all__ = [
     "one_of",
     "only_its_chunk_changes",
     "optimizers",
+    "quantised",
     "recomputation",
     "returns_everyones_chunk",
     "returns_its_chunk_of_the_sum",
@@ -72,4 +78,5 @@ __all__ = [
     "the_root_has_the_sum",
     "traffic",
     "training",
+    "window",
 ]

@@ -4,6 +4,28 @@ A harness prepares what the function needs, calls it, and returns what there is 
 Each module has its claims in the module of the same name in ``ringzero.lab.claims``.
 """
 
-from ringzero.lab.harness import barrier, buckets, flat, optimizers, recomputation, sharded, training
+from ringzero.lab.harness import (
+    barrier,
+    buckets,
+    flat,
+    host_tier,
+    optimizers,
+    quantised,
+    recomputation,
+    sharded,
+    training,
+    window,
+)
 
-__all__ = ["barrier", "buckets", "flat", "optimizers", "recomputation", "sharded", "training"]
+__all__ = [
+    "barrier",
+    "buckets",
+    "flat",
+    "host_tier",
+    "optimizers",
+    "quantised",
+    "recomputation",
+    "sharded",
+    "training",
+    "window",
+]

@@ -1,0 +1,10 @@
+"""A parameter without a gradient gets one of zeros, and is copied."""
+
+
+# caught by: test_HostAdam
+# says: after step 2 parameter 1 is wrong in
+# %% HostAdam: changed
+# -         stepped = [pair for pair in zip(self.parameters, self.masters, strict=True) if pair[0].grad is not None]
+# +         stepped = list(zip(self.parameters, self.masters, strict=True))
+# +         for p in self.parameters:
+# +             p.grad = torch.zeros_like(p) if p.grad is None else p.grad

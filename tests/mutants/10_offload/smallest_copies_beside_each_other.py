@@ -1,0 +1,8 @@
+"""Copies go on at the same time, as if each had a link."""
+
+
+# caught by: test_smallest_window
+# says: the window is 3, expected 2 (1.5 times it)
+# %% smallest_window: changed
+# -             copied = max(copied, free) + copies[i]
+# +             copied = free + copies[i]

@@ -1,0 +1,8 @@
+"""A window that loses a tenth of the time counts as good enough."""
+
+
+# caught by: test_smallest_window
+# says: the window is 2, expected 3 (0.667 times it)
+# %% smallest_window: changed
+# -     k = next(k for k in range(1, layers + 1) if seconds(k) <= best * (1 + 1e-9))
+# +     k = next(k for k in range(1, layers + 1) if seconds(k) <= best * 1.1)

@@ -1,0 +1,8 @@
+"""All layers are copied before the first one is computed."""
+
+
+# caught by: test_through_window
+# says: 7 layers were on the device at one time; the window is 1
+# %% through_window: changed
+# -         while len(coming) < k and i + len(coming) < len(vectors):
+# +         while i + len(coming) < len(vectors):

@@ -1,0 +1,190 @@
+"""Lab 10: the simulated clock beside what is predicted, the library beside the plan, and the two memories alone."""
+
+import re
+from functools import partial
+
+import pytest
+import torch
+
+from ringzero.costs import offload
+from ringzero.lab import claims
+from ringzero.lab.harness import host_tier, quantised, window
+from ringzero.lab.refused import refused
+from ringzero.lab.tiers import Tiers
+from ringzero.zero.quantised import Blocks
+from tests.live_notebook import text_of
+
+LAB = "10_offload"
+
+
+def numbers_in(text):
+    return [float(number) for number in re.findall(r"\d+(?:\.\d+)?", text.replace(",", ""))]
+
+
+def test_overlap_leaves_the_step_and_one_copy(reference):
+    lines = text_of(reference.cell_with("def one_step(")).splitlines()
+    (_, plain), (_, overlapped), (out, step, back), (all_three,) = [numbers_in(line) for line in lines if " s" in line]
+    assert plain == pytest.approx(out + step + back) == pytest.approx(all_three)
+    assert step < overlapped < step + 0.2
+
+
+def test_steps_are_drawn(reference):
+    data = reference.cell_with("lambda i: draw_one_step(").outputs[-1].data
+    assert data["text/plain"].startswith("step of HostAdam: <figure: Two memories.")
+    assert "device computes: 7, 6, 5, 4" in data["text/plain"]
+
+
+def test_the_clock_is_as_predicted(reference):
+    """A forward pass takes what ``window_seconds`` says, and ``smallest_window`` finds the first that is fastest."""
+    _, seconds, found = text_of(reference.cell_with("def forward_passes(")).splitlines()[:3]
+    sizes = window.sizes_of(window.WIDTHS)
+    copies = [4 * size / window.BYTES_PER_SECOND for size in sizes]
+    computes = [size / window.FORWARDS_PER_SECOND for size in sizes]
+    expected = [offload.window_seconds(copies, computes, k) for k in range(1, len(sizes) + 1)]
+    assert numbers_in(seconds) == pytest.approx(expected, abs=6e-4)
+    k, took = numbers_in(found)
+    assert took == pytest.approx(expected[int(k) - 1], abs=6e-4) == pytest.approx(min(expected), abs=6e-4)
+
+
+def test_only_quantised_masters_stop_training(reference):
+    lines = text_of(reference.cell_with("WAYS = {")).splitlines()
+    exact, weights, gradients, masters = [numbers_in(line)[-1] for line in lines if "squared error" in line]
+    assert weights < 1.1 * exact
+    assert gradients < 1.1 * exact
+    assert masters > 2 * exact
+
+
+def test_the_library_holds_what_is_planned(reference):
+    shown = text_of(reference.cell_with("def held_by_the_library("))
+    pairs = re.findall(r"(?:device|host) ([\d,]+)(?: bytes)?, yours ([\d,]+)", shown)
+    assert len(pairs) == 4
+    assert all(measured == planned for measured, planned in pairs)
+
+
+def test_what_the_lab_says_of_the_link(reference):
+    shown = text_of(reference.cell_with("def try_the_link("))
+    assert "device 200 bytes, host 200 bytes, 0.2 s" in shown
+    assert "one in host memory" in shown
+    assert "both are there at 0.4 s" in shown
+
+
+# The two memories, without a kernel.
+
+
+def test_operations_work_in_one_memory():
+    with Tiers() as tiers:
+        x, y = tiers.on_device(torch.ones(3)), torch.ones(3)
+        with pytest.raises(RuntimeError, match="add was given a tensor in device memory and one in host memory"):
+            x + y
+        assert tiers.tier_of(x * torch.tensor(2.0)) == "device"  # no dimension: goes with both
+        assert tiers.tier_of(torch.zeros_like(x)) == "device"
+        assert tiers.tier_of(y.view(1, 3)) == "host"
+        with pytest.raises(RuntimeError, match="in the device's memory already"):
+            tiers.link.to_device(x)
+    assert torch.equal(x + y, torch.full((3,), 2.0))  # outside, all is one memory
+
+
+def test_every_byte_is_counted_until_nothing_refers_to_it():
+    with Tiers() as tiers:
+        x = tiers.on_device(torch.ones(100))
+        tiers.start_peaks()
+        y = x + 1
+        z = y[:10]
+        assert tiers.held["device"] == tiers.peak["device"] == 800
+        del y
+        assert tiers.held["device"] == 800  # z is a view
+        del z
+        assert tiers.held == {"device": 400, "host": 0}
+        assert tiers.peak["device"] == 800
+        back = tiers.link.to_host(x.bfloat16())
+        assert (back.dtype, tiers.link.bytes_to_host) == (torch.bfloat16, 200)
+        assert tiers.held == {"device": 400, "host": 200}
+
+
+def test_copies_of_one_direction_follow_each_other():
+    with Tiers(bytes_per_second=100) as tiers:
+        x, y = torch.ones(25), tiers.on_device(torch.ones(50))
+        first, second, other = (
+            tiers.link.start_to_device(x),
+            tiers.link.start_to_device(x.clone()),
+            tiers.link.start_to_host(y),
+        )
+        tiers.compute("forward", 1, 0.5)
+        assert tiers.arrived == tiers.most_arrived == 2
+        first.wait()
+        assert (tiers.now, tiers.arrived) == (1.0, 1)  # what wait returned is gone
+        second.wait(), other.wait()
+        assert tiers.now == 2.0
+        with pytest.raises(RuntimeError, match="was waited for before"):
+            first.wait()
+
+
+def test_what_is_copied_may_not_change_and_is_kept_until_the_copy_ends():
+    with Tiers(bytes_per_second=100) as tiers:
+        x = tiers.on_device(torch.ones(25))
+        copy = tiers.link.start_to_host(x)
+        x += 1
+        with pytest.raises(RuntimeError, match="changed while it was copied"):
+            copy.wait()
+        copy = tiers.link.start_to_host(x)
+        del x
+        assert tiers.held["device"] == 100
+        assert torch.equal(copy.wait(), torch.full((25,), 2.0))
+        assert tiers.held["device"] == 0
+
+
+def test_the_librarys_own_is_refused_by_whatever_name():
+    taken = offload.tier_bytes
+    with refused(offload.tier_bytes, Blocks.encode):
+        for call in (
+            partial(taken, 8),
+            partial(Blocks(8).encode, torch.ones(3)),
+            partial(offload.tier_bytes, shards=2),
+        ):
+            with pytest.raises(RuntimeError, match="write it yourself"):
+                call()
+    assert taken(8) == (128, 0, 0)
+
+
+# What the claims compare with.
+
+
+def test_planned_bytes_are_the_librarys():
+    for states, parameters in (("device", "device"), ("host", "device"), ("host", "host")):
+        for precision, each in (("mixed", (2, 2, 12)), ("fp32", (4, 4, 8))):
+            planned = claims.host_tier.bytes_by_tier(6000, 3, 100, states, parameters, precision)
+            assert planned == offload.tier_bytes(2000, states, parameters, each, resident=100)
+    assert claims.host_tier.bytes_by_tier(6000, 3, 100, "file", "host") == (200, 8000, 24000)
+    assert claims.host_tier.bytes_by_tier(6000, 3, 100, "file", "file", "fp32") == (400, 8000, 24000)
+
+
+def test_alone_is_adamw_in_one_memory():
+    (first, second), size = host_tier.alone(seed=1, sizes=(5,), fp32=None, steps=2), 5
+    p = torch.nn.Parameter(host_tier.start_of(1, 0, size))
+    optimizer = torch.optim.AdamW([p], **host_tier.ADAMW)
+    for turn, expected in enumerate((first, second)):
+        p.grad = host_tier.gradient_of(1, 0, size, turn)
+        optimizer.step()
+        assert torch.equal(p.detach(), expected[0])
+
+
+def test_gradients_of_a_layer_are_autograds():
+    vectors, (x, gradient) = window.vectors_of(3, (4, 6, 5)), window.ends_of(3, (4, 6, 5))
+    right = window.alone(3, (4, 6, 5))
+    leaves = [vector.requires_grad_() for vector in vectors]
+    first, y = x.requires_grad_(), x
+    for vector in leaves:
+        y = window.output_of(vector, y)
+    y.backward(gradient)
+    torch.testing.assert_close(right["gradient"], first.grad)
+    for mine, leaf in zip(right["gradients"], leaves, strict=True):
+        torch.testing.assert_close(mine, leaf.grad)
+
+
+@pytest.mark.parametrize(("size", "block"), [(300, 64), (7, 3), (0, 4)])
+def test_the_librarys_int8_is_within_half_a_step(size, block):
+    x, format = quantised.values_of("scales", size, seed=1), Blocks(8, block)
+    if size:
+        off = (format.decode(format.encode(x), size).double() - x).abs()
+        assert (off <= claims.quantised.half_steps(x, block) * claims.quantised.FP32).all()
+    assert claims.quantised.payload(size, block) == format.bytes(size)
