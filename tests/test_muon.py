@@ -604,9 +604,8 @@ def elsewhere(parent):
         in_lockstep(3, "all_to_all", units=())[0].state_dict(),
         *(
             (exchange, name, in_lockstep(3, exchange, units=(), **make())[0].state_dict())
-            for exchange in EXCHANGES
+            for exchange in ("all_to_all", "owner")
             for name, make in {
-                "host": lambda: {"home": Host()},
                 "parameters": lambda: {"home": Host(parameters=True)},
                 "file": lambda: {"home": File(new_folder(parent))},
                 "inside one": lambda: {"travel": Hybrid(1)},
