@@ -2,9 +2,11 @@
 
 Update: the time of ``step`` with the states on the host, beside the larger of what its copies take at the link's rate
 and what the CPU's AdamW takes alone. Both tiers are this machine's memory, and the link between them is slowed down to
-a set rate. AdamW: torch's three ways to step on a CPU. Window: one forward and backward pass over layers in the host's
-memory, beside the prediction from one layer's seconds. Files: bytes that a step reads and writes, over its time, beside
-the same disk with nothing to compute.
+a set rate. At the fastest rate the cores that copy are missing in AdamW; a GPU copies by itself.
+
+AdamW: torch's three ways to step on a CPU. Window: one forward and backward pass over layers in the host's memory,
+beside the prediction from one layer's seconds. Files: bytes that a step reads and writes, over its time, beside the
+same disk with nothing to compute.
 """
 
 import statistics

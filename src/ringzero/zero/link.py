@@ -41,6 +41,9 @@ class Link:
         time.sleep(max(0.0, end - time.perf_counter()))
 
 
+LATE = 2e-3  # seconds: a thread that slept wakes up late, and a link would have begun the next copy meanwhile
+
+
 class _Direction:
     """When the copies that were begun in one direction will have ended."""
 
@@ -50,5 +53,6 @@ class _Direction:
     def reserve(self, seconds: float) -> float:
         """The end of a copy of so many ``seconds`` that begins now, or after those before it."""
         with self._lock:
-            self._free_at = max(self._free_at, time.perf_counter()) + seconds
+            now = time.perf_counter()
+            self._free_at = (self._free_at if now < self._free_at + LATE else now) + seconds
             return self._free_at
