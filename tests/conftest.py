@@ -75,7 +75,12 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--seeds", type=int, default=1, help="with how many seeds test_strict runs each program")
+    parser.addoption(
+        "--seeds",
+        type=int,
+        default=1,
+        help="with how many seeds test_strict runs each program; so many kills more in test_offload",
+    )
     parser.addoption("--published", metavar="FILE", help="check the package against this file of published numbers")
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from ringzero.bench import offload
+from ringzero.bench import muon, offload
 from ringzero.cli import main
 from ringzero.measure import disk
 from ringzero.ranks.cluster import missing_ability
@@ -32,6 +32,13 @@ def test_zeropp(tmp_path):
     counted = {row["name"]: row for row in rows if row["metric"] == "bytes across nodes"}
     assert all(row["ours"] == pytest.approx(row["peer"]) for row in counted.values())
     assert counted["ZeRO++"]["ours"] < 0.26 * counted["ZeRO-3"]["ours"]
+
+
+@emulated
+def test_muon():
+    made = list(muon.rows(rates=("1gbit",), count=1))
+    assert all(set(row) == ROW for row in made)
+    assert [row["name"] for row in made] == ["owner, 1gbit", "gather, 1gbit", "all_to_all, 1gbit"]
 
 
 def test_a_disk_is_measured_and_left_as_it_was(tmp_path):

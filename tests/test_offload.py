@@ -16,7 +16,7 @@ from torch import nn
 from ringzero import RankError, launch
 from ringzero.costs import offload
 from ringzero.record.memory import MemoryTimeline
-from ringzero.zero import STAGES, File, GradScaler, Host, ZeroStage2, ZeroStage3, load, resident, save
+from ringzero.zero import STAGES, File, GradScaler, Host, ZeroPlusPlus, ZeroStage2, ZeroStage3, load, resident, save
 from ringzero.zero.records import ALIGNMENT, Records, aligned_memory
 from tests import awkward
 from tests.test_zero import sharded, step_sharded
@@ -146,6 +146,37 @@ def stepping_late():
 
 def test_a_delayed_step_uses_parameters_one_step_older_and_nothing_else():
     assert launch(stepping_late, world_size=1).returns == [([False] * 6, True, True)]
+
+
+def written_whole(make):
+    """Masters before and after one number was written in ``whole_parameters``, and what was read there in the end."""
+    torch.manual_seed(0)
+    module = nn.Sequential(*(nn.Linear(8, 8, bias=False) for _ in range(3)))
+    model = ZeroStage3(module, torch.optim.AdamW, lr=0.05, units=list(module), **make())
+    for step in range(3):
+        torch.manual_seed(step)
+        model(torch.randn(4, 8)).square().mean().backward()
+        model.step()
+        model.zero_grad()
+    before = model.state_dict()
+    with model.whole_parameters(write=True), torch.no_grad():
+        module[1].weight[2, 3] = 5.0
+    after = model.state_dict()
+    return before, after
+
+
+@pytest.mark.parametrize("how", ["device", "delayed", "file", "fewer bits"])
+def test_writing_a_number_whole_leaves_all_others_as_they_are_stepped(how, tmp_path):
+    """Also where what is computed with is not what is stepped: older by a step, or rounded."""
+    make = {
+        "device": dict,
+        "delayed": lambda: {"home": Host(delayed=True)},
+        "file": lambda: {"home": File(tmp_path, parameters=True)},
+        "fewer bits": lambda: {"travel": ZeroPlusPlus(ranks_per_node=1)},
+    }[how]
+    for before, after in launch(written_whole, make, world_size=2).returns:
+        before["1.weight"][2, 3] = 5.0
+        assert equal(dict(after), dict(before))
 
 
 # ---- bytes

@@ -94,7 +94,7 @@ def test_two_levels_train_as_one_process_on_the_whole_batch():
 
 
 def in_whole_numbers(policies):
-    """Three steps of SGD whose every sum is exact. Which policies differ from flat stage 3 in a bit."""
+    """Two steps of SGD whose every sum is exact. Which policies differ from flat stage 3 in a bit."""
     results = {}
     for policy in [None, *policies]:
         torch.manual_seed(0)
@@ -198,8 +198,7 @@ def bytes_by_place(operations, ranks_per_node):
     across = inside = 0
     for each in operations:
         if each.kind == "send":
-            peer = each.members[each.peer] if each.members else each.peer
-            if peer // ranks_per_node != each.rank // ranks_per_node:
+            if each.peer_rank // ranks_per_node != each.rank // ranks_per_node:
                 across += each.bytes
             else:
                 inside += each.bytes

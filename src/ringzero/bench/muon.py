@@ -8,9 +8,7 @@ Which way is the fastest should come out the same.
 import statistics
 import time
 
-import click
-
-from ringzero.bench import options, results, steps
+from ringzero.bench import results, steps
 from ringzero.bench.steps import RATES
 
 WIDTH, LAYERS = 384, 8  # square matrices: 1.2 million parameters
@@ -19,7 +17,7 @@ STEPS = 7
 
 
 def rows(rates=RATES, count=STEPS, progress=lambda cases: cases):
-    """For each rate and way: a row of step time beside the predicted; then one of the fastest ways' places."""
+    """For each rate and way: a row of step time beside the predicted."""
     import ringzero
     from ringzero.costs import muon
     from ringzero.ranks.cluster import bytes_per_second
@@ -84,25 +82,5 @@ def step_seconds(count):
     return steps.seconds_in_turns({way: trainer(way) for way in WAYS}, count, group, peers=())
 
 
-@click.command("muon")
-@click.option("--rates", default=",".join(RATES), show_default=True, help="Between the nodes.")
-@click.option("--steps", "count", default=STEPS, show_default=True, type=click.IntRange(min=1))
-@options.json_option
-def command(rates, count, json_file):
-    """Muon by owners, by gathering and by all-to-all between two emulated nodes, beside the prediction."""
-    from tqdm import tqdm
-
-    from ringzero.ranks.cluster import ClusterUnavailable
-
-    made = []
-    try:
-        for each in rows(rates.split(","), count, tqdm):
-            made.append(each)
-            click.echo(
-                f"{each['name']:<22} {each['metric']:<12} {each['ours']:>9.1f} {each['unit']:<4} vs "
-                f"{each['peer']:>9.1f} {each['peer_name']}: {each['ratio']:.2f}"
-            )
-    except (ClusterUnavailable, ValueError) as error:
-        raise click.ClickException(str(error)) from None
-    finally:
-        results.write(made, json_file)
+HELP = "Muon by owners, by gathering and by all-to-all between two emulated nodes, beside the prediction."
+command = steps.command_between_nodes("muon", HELP, rows, STEPS)

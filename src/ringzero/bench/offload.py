@@ -16,6 +16,7 @@ import time
 import click
 
 from ringzero.bench import options, results
+from ringzero.bench import steps as bench_steps
 
 WIDTH, LAYERS = 1024, 12  # of the model that is stepped: 12.6 million parameters in 12 vectors
 LINKS = (0.5e9, 2e9, 8e9)  # bytes a second
@@ -177,13 +178,4 @@ def command(steps, folder, json_file):
     """States on the host and in files: a step's time beside what its copies, its AdamW and the disk must take."""
     from tqdm import tqdm
 
-    made = []
-    try:
-        for each in rows(steps=steps, folder=folder, progress=tqdm):
-            made.append(each)
-            click.echo(
-                f"{each['name']:<20} {each['metric']:<18} {each['ours']:>9.1f} {each['unit']:<4} vs "
-                f"{each['peer']:>9.1f} {each['peer_name']}: {each['ratio']:.2f}"
-            )
-    finally:
-        results.write(made, json_file)
+    bench_steps.print_and_write(rows(steps=steps, folder=folder, progress=tqdm), json_file)

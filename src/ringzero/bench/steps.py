@@ -71,19 +71,40 @@ def command(name, help, rows, models, steps):
     def bench(ranks, rates, models, steps, json_file):
         from tqdm import tqdm
 
-        from ringzero.ranks.cluster import ClusterUnavailable
-
-        made = []
-        try:
-            for each in rows(ranks, () if rates == "none" else rates.split(","), models.split(","), steps, tqdm):
-                made.append(each)
-                click.echo(
-                    f"{each['name']:<32} {each['metric']:<26} {each['ours']:>8.1f} {each['unit']:<3} vs "
-                    f"{each['peer']:>8.1f} {each['peer_name']}: {each['ratio']:.2f}"
-                )
-        except (ClusterUnavailable, ValueError) as error:
-            raise click.ClickException(str(error)) from None
-        finally:
-            results.write(made, json_file)  # also when interrupted: the rows so far
+        made = rows(ranks, () if rates == "none" else rates.split(","), models.split(","), steps, tqdm)
+        print_and_write(made, json_file)
 
     return bench
+
+
+def command_between_nodes(name, help, rows, steps):
+    """The click command of a benchmark whose ``rows(rates, steps, progress)`` yields rows."""
+
+    @click.command(name, help=help)
+    @click.option("--rates", default=",".join(RATES), show_default=True, help="Between the nodes.")
+    @click.option("--steps", default=steps, show_default=True, type=click.IntRange(min=1))
+    @options.json_option
+    def bench(rates, steps, json_file):
+        from tqdm import tqdm
+
+        print_and_write(rows(rates.split(","), steps, tqdm), json_file)
+
+    return bench
+
+
+def print_and_write(rows, json_file):
+    """Print each row as it comes; write those that came, also when interrupted."""
+    from ringzero.ranks.cluster import ClusterUnavailable
+
+    made = []
+    try:
+        for each in rows:
+            made.append(each)
+            click.echo(
+                f"{each['name']:<32} {each['metric']:<26} {each['ours']:>8.1f} {each['unit']:<4} vs "
+                f"{each['peer']:>8.1f} {each['peer_name']}: {each['ratio']:.2f}"
+            )
+    except (ClusterUnavailable, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+    finally:
+        results.write(made, json_file)

@@ -6,9 +6,7 @@ are counted from the records of one step, all ranks together, and stand beside t
 
 import statistics
 
-import click
-
-from ringzero.bench import options, results, steps
+from ringzero.bench import results, steps
 from ringzero.bench.steps import RATES
 
 NODES, RANKS_PER_NODE = 2, 2
@@ -100,34 +98,14 @@ def bytes_across():
         step()
         before = len(recorded())
         step()
-        across = 0
-        for each in recorded()[before:]:
-            if each.kind == "send":
-                peer = each.members[each.peer] if each.members else each.peer
-                across += each.bytes * (peer // RANKS_PER_NODE != each.rank // RANKS_PER_NODE)
+        across = sum(
+            each.bytes
+            for each in recorded()[before:]
+            if each.kind == "send" and each.peer_rank // RANKS_PER_NODE != each.rank // RANKS_PER_NODE
+        )
         sent[name] = across
     return sent
 
 
-@click.command("zeropp")
-@click.option("--rates", default=",".join(RATES), show_default=True, help="Between the nodes.")
-@click.option("--steps", "count", default=STEPS, show_default=True, type=click.IntRange(min=1))
-@options.json_option
-def command(rates, count, json_file):
-    """ZeRO++, its parts and HSDP beside ZeRO-3 between two emulated nodes: time of a step, bytes across."""
-    from tqdm import tqdm
-
-    from ringzero.ranks.cluster import ClusterUnavailable
-
-    made = []
-    try:
-        for each in rows(rates.split(","), count, tqdm):
-            made.append(each)
-            click.echo(
-                f"{each['name']:<22} {each['metric']:<20} {each['ours']:>9.2f} {each['unit']:<4} vs "
-                f"{each['peer']:>9.2f} {each['peer_name']}: {each['ratio']:.2f}"
-            )
-    except (ClusterUnavailable, ValueError) as error:
-        raise click.ClickException(str(error)) from None
-    finally:
-        results.write(made, json_file)
+HELP = "ZeRO++, its parts and HSDP beside ZeRO-3 between two emulated nodes: time of a step, bytes across."
+command = steps.command_between_nodes("zeropp", HELP, rows, STEPS)

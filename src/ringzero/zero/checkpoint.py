@@ -30,7 +30,8 @@ MANIFEST, SHARDS = "manifest.json", "shard-*-*-of-*"
 def save(model: ZeroModel, directory: str | os.PathLike, extra: Any = None) -> None:
     """Write ``model`` and ``extra``, anything that JSON takes, into ``directory``; then remove the set that was there.
 
-    All ranks must call it. Raises OSError, on every rank, if one cannot write; the set that was there stays.
+    All ranks must call it. Raises OSError, on every rank, if one cannot write; the set that was there stays. States
+    that are in files (``File``) are read into memory for it, all of a rank's at once.
     """
     directory, rank, ranks = Path(directory), model.group.rank(), model.travel.group.size()
     directory.mkdir(parents=True, exist_ok=True)

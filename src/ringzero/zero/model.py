@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -51,21 +51,13 @@ from ringzero.zero.optimizers import (
     to_add,
 )
 from ringzero.zero.travel import Travel, start, travel_of
-from ringzero.zero.two_level import Flat, NewGroup
+from ringzero.zero.two_level import Policy
 from ringzero.zero.units import parameters_of
 from ringzero.zero.vector import ShardedVector
 
 # Where reduced gradients are freed: how many vectors may be on their way while the next one fills, as in FSDP2. Without
 # a limit a fast backward pass would run ahead of a slow network, and at its end all gradients would be whole.
 IN_FLIGHT = 1
-
-
-class Policy(Protocol):
-    """How vectors travel in a group: ``Hybrid`` and ``ZeroPlusPlus``."""
-
-    for_all_stages: bool  # or for stage 3 alone
-
-    def travel(self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat) -> Travel: ...
 
 
 class ZeroModel(Joinable):
@@ -416,10 +408,11 @@ class ZeroModel(Joinable):
         self._check_usable()
         self.check_unchanged()
         with nullcontext() if self.gatherer is None else self.gatherer.all_whole():
+            before = {vector: vector.whole[vector.owned].clone() for vector in self.vectors} if write else {}
             yield
             if write:
                 with torch.no_grad():
-                    self.home.change(self.vectors, ShardedVector.take_over_whole)
+                    self.home.change(self.vectors, lambda vector: vector.take_over_whole(before[vector]))
         if write:
             self.share()
 

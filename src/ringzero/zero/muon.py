@@ -24,7 +24,8 @@ rank. A matrix that lies in one rank's shard is there already. For matrices that
 U and O travel in bfloat16, which halves the bytes and changes no bit: the first thing that torch's Newton-Schulz does
 is to round U to bfloat16, and its result O has that type.
 
-Muon is for the matrices of hidden layers. Embeddings, output heads, and what is not a matrix are stepped by AdamW.
+Muon is for the matrices of hidden layers. Embeddings, with heads that share their weight, and what is not a matrix are
+stepped by AdamW. A head of its own looks like any matrix: name it in ``others_names``. ``summary`` says who steps what.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -22,8 +22,8 @@ def check_optimizer(optimizer: type[torch.optim.Optimizer], vouched: bool) -> No
 
     Raises TypeError if it is no class of optimizers.
 
-    A shard has no rows and columns, which Adafactor and Muon need, and does not show the other parameters, which LBFGS
-    needs.
+    A shard has no rows and columns, which Adafactor and torch's Muon need, and does not show the other parameters,
+    which LBFGS needs.
     """
     if not (isinstance(optimizer, type) and issubclass(optimizer, torch.optim.Optimizer)):
         raise TypeError(f"optimizer is {optimizer!r}; give a class, such as torch.optim.AdamW, and its options")

@@ -133,7 +133,6 @@ class ZeroPlusPlus:
             raise ValueError(f"block is {self.block!r}; give an even number of elements: two int4 share a byte")
 
     def travel(self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat) -> Travel:
-        """How vectors travel in ``group``, on groups that ``new_group`` makes."""
         node, across = levels(group, self.ranks_per_node)
         weights, gradients = (
             None if name is None else FORMATS[name](self.block) for name in (self.weights, self.gradients)

@@ -7,7 +7,7 @@ MiCS, Zhang et al., VLDB 16 (2022). Gathers stay inside a node. Of the gradients
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import torch
@@ -18,6 +18,15 @@ from ringzero.zero.travel import Travel
 
 NewGroup = Callable[[dist.ProcessGroup], dist.ProcessGroup]  # of the same ranks, for one model alone
 Flat = Callable[[dist.ProcessGroup], Travel]  # how vectors travel inside a group
+
+
+class Policy(Protocol):
+    """How vectors travel in a group: ``Hybrid`` and ``ZeroPlusPlus``."""
+
+    for_all_stages: bool  # or for stage 3 alone
+
+    def travel(self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat) -> Travel:
+        """How vectors travel in ``group``, on groups that ``new_group`` makes."""
 
 
 class Levels(NamedTuple):
@@ -65,7 +74,6 @@ class Hybrid:
     for_all_stages: ClassVar = True
 
     def travel(self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat) -> Travel:
-        """How vectors travel in ``group``, on groups that ``new_group`` makes."""
         node, across = levels(group, self.ranks_per_node)
         return Replicated(flat(new_group(node)), new_group(across))
 

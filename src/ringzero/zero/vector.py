@@ -136,10 +136,14 @@ class ShardedVector(Vector):
         """Take memory for ``whole`` again, to be filled, and then shown."""
         self.whole.untyped_storage().resize_(self.whole.nbytes)
 
-    def take_over_whole(self) -> None:
-        """Have the master say what this rank's part of ``whole`` says, where that was changed."""
-        here, before = self.whole[self.owned], self.master.to(self.whole.dtype)
-        self.master.copy_(torch.where(here == before, self.master, here.to(self.master.dtype)))
+    def take_over_whole(self, before: torch.Tensor) -> None:
+        """Have the master say what this rank's part of ``whole`` says, where that was changed since ``before``.
+
+        Elsewhere the master stays: what is computed with may be rounded, or a step older.
+        """
+        here = self.whole[self.owned].to(self.master.device)
+        unchanged = here == before.to(self.master.device)
+        self.master.copy_(torch.where(unchanged, self.master, here.to(self.master.dtype)))
         self._note_versions()
 
     def _note_versions(self) -> None:
