@@ -566,6 +566,34 @@ def test_a_checkpoint_of_one_tier_goes_on_in_another(tmp_path):
         assert all(results.values()), results
 
 
+def adding(home_of):
+    """A layer that is unfrozen: what was said, and whether the model goes on as before."""
+    torch.manual_seed(0)
+    module = awkward.mlp(layers=2)
+    module[1].requires_grad_(False)
+    model = ZeroStage2(module, torch.optim.SGD, lr=0.1, home=home_of())
+    module[1].requires_grad_(True)
+    told = ""
+    try:
+        model.add_param_group({"params": list(module[1].parameters())})
+    except ValueError as error:
+        told = str(error)
+        module[1].requires_grad_(False)
+    before = module[1].weight.detach().clone()
+    model(torch.randn(2, 8)).sum().backward()
+    model.step()
+    return told, torch.equal(module[1].weight, before)
+
+
+def test_parameters_may_be_added_on_the_host_and_not_in_files(tmp_path):
+    for told, stayed in launch(adding, Host, world_size=2).returns:
+        assert not told
+        assert not stayed
+    for told, stayed in launch(adding, lambda: File(tmp_path), world_size=2).returns:
+        assert "takes no more parameters" in told
+        assert stayed  # and it goes on
+
+
 def test_records_find_the_last_whole_generation(tmp_path):
     records = Records(tmp_path / "file", [ALIGNMENT, 2 * ALIGNMENT], 100)
     records.create()

@@ -79,8 +79,6 @@ class File(Host):
         return torch.nn.Parameter(original.cpu())  # until it is in the file: see furnish
 
     def furnish(self, vectors: list[ShardedVector], optimizer: torch.optim.Optimizer) -> None:
-        if self._places:
-            raise ValueError("a model with its states in files takes no more parameters; wrap it anew in a new folder")
         group, module = self._model.group, self._model.module
         self._optimizer, keys = optimizer, self._model.sharded_keys
         self._keys = {vector: sorted(keys[next(iter(vector.parameters))]) for vector in vectors}
@@ -93,6 +91,9 @@ class File(Host):
         for _ in range(IN_MEMORY):
             self._free.put(aligned_memory(max(sizes), self._device.type == "cuda"))
         (self._take_over if self.resume else self._begin)(path.with_suffix(".json"))
+
+    def check_takes_more(self) -> None:
+        raise ValueError("a model with its states in files takes no more parameters; wrap it anew in a new folder")
 
     @property
     def memory_for_records(self) -> int:

@@ -39,6 +39,9 @@ class Device:
     def furnish(self, vectors: list[ShardedVector], optimizer: torch.optim.Optimizer) -> None:
         """Called when ``optimizer`` has the masters of ``vectors``, and again with all vectors when some were added."""
 
+    def check_takes_more(self) -> None:
+        """Raise ValueError unless vectors may be added."""
+
     def shard(self, part: torch.Tensor, own: bool) -> torch.Tensor:
         """Where this rank's ``part`` of a vector's parameters is kept, with ``own`` memory or not."""
         return part.clone() if own else part

@@ -383,9 +383,10 @@ class ZeroModel(Joinable):
         """Train more of the module's parameters, such as what was unfrozen. All ranks must call it, between steps.
 
         ``group`` is a parameter group as torch's optimizers take it. Raises ValueError for a parameter that is not in
-        the module, is frozen, or is trained already.
+        the module, is frozen, or is trained already, and where states are in files.
         """
         self._check_usable()
+        self.home.check_takes_more()
         new = to_add(group, self.module, self.trained)
         added = self._grouped([group], new)
         for parameter in new.values():  # so that the optimizer's copy is as precise as the others
