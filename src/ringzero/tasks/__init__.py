@@ -1,0 +1,1 @@
+"""Small tasks that really learn, for pages and benchmarks that compare ways to train."""

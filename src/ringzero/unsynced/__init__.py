@@ -1,0 +1,1 @@
+"""Training without full synchronisation: parameter servers, local SGD, gossip, a quorum, compression."""
