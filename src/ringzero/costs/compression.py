@@ -1,10 +1,25 @@
-"""How many times less is sent when gradients are compressed.
+"""How many times less is sent when gradients are compressed, and the bytes that each rank sends in a step.
 
 >>> round(one_bit_adam_volume_reduction(warmup_fraction=0.15), 1)
 4.9
 >>> round(powersgd_compression_ratio(resnet18_cifar10_shapes(), rank=2))
 136
+>>> top_k_bytes(1000, world_size=4, ratio=0.01)[0], dense_bytes(1000, world_size=4)[0]
+(240, 6000)
+
+The functions of bytes return a list of whole numbers, one for each of N ranks: chunks of uneven sizes make ranks send
+unequally. Indices, packed bits and scales are counted. Gradients are fp32. An all-reduce or all-gather is a ring, and
+an all-to-all sends each chunk straight to its rank.
+
+A travel compresses each vector of gradients on its own, so call these for each vector and add.
 """
+
+import math
+
+from ringzero.costs.inputs import positive, ranks
+
+VALUE = 4  # bytes of an fp32 number
+INDEX = 4  # bytes of an int32 index
 
 
 def one_bit_adam_volume_reduction(warmup_fraction: float, bits: float = 16) -> float:
@@ -25,9 +40,114 @@ def powersgd_compression_ratio(shapes: list[tuple[int, ...]], rank: int) -> floa
     A parameter of two or more dimensions is a matrix (first dimension x all others); PowerSGD sends its two factors,
     rank (m + n) values, of no higher rank than the matrix can have. Vectors are sent whole.
     """
-    if not rank >= 1:
-        raise ValueError(f"rank is {rank}; give at least 1")
+    _check_rank(rank)
     return sum([_numel(shape) for shape in shapes]) / sum([_sent(shape, rank) for shape in shapes])
+
+
+def kept(numel: int, ratio: float) -> int:
+    """How many of ``numel`` values top-k and random-k send: ceil(ratio numel), so at least 1.
+
+    ``ratio`` is above 0 and at most 1. The rounding error of ``ratio * numel`` adds no value:
+
+    >>> kept(100, 0.07), math.ceil(0.07 * 100), kept(10, 0.01)
+    (7, 8, 1)
+    """
+    positive(numel=numel)
+    if not 0 < ratio <= 1:
+        raise ValueError(f"ratio is {ratio}; give the part of the values that is sent, above 0 and at most 1")
+    return max(1, math.ceil(ratio * numel * (1 - 1e-12)))
+
+
+def dense_bytes(numel: int, world_size: int, bytes_per_element: int = VALUE) -> list[int]:
+    """Bytes by rank of a ring all-reduce of ``numel`` values: 2(N-1)/N of the buffer where chunks are equal.
+
+    Rank r sends all chunks but its own while the sums form, and all but the next rank's while they are handed round.
+
+    >>> dense_bytes(10, world_size=3)
+    [56, 52, 52]
+    """
+    positive(numel=numel, bytes_per_element=bytes_per_element)
+    return [bytes_per_element * sent for sent in _there_and_back(numel, world_size)]
+
+
+def top_k_bytes(numel: int, world_size: int, ratio: float) -> list[int]:
+    """Top-k: an all-gather of k fp32 values and their k int32 indices, 8 k (N-1) bytes a rank (Lin et al. 2018)."""
+    return [(ranks(world_size) - 1) * kept(numel, ratio) * (VALUE + INDEX)] * world_size
+
+
+def random_k_bytes(numel: int, world_size: int, ratio: float) -> list[int]:
+    """Random-k: a ring all-reduce of k fp32 values. All ranks draw the same indices, so no index travels.
+
+    >>> random_k_bytes(1000, world_size=4, ratio=0.01)  # top-k sends 240
+    [60, 60, 60, 60]
+    """
+    return dense_bytes(kept(numel, ratio), world_size)
+
+
+def qsgd_message_bytes(numel: int, bits: int, block: int = 256) -> int:
+    """A rank's quantised gradient: ``bits`` a value, packed, and an fp32 norm for each ``block`` values.
+
+    ``bits`` count the sign, so they are at least 2.
+
+    >>> qsgd_message_bytes(1000, bits=4)
+    516
+    """
+    positive(numel=numel, block=block)
+    if bits not in range(2, 33):
+        raise ValueError(f"bits is {bits}; give a whole number from 2 (a sign and a level) to 32")
+    return -(-numel * bits // 8) + VALUE * -(-numel // block)
+
+
+def qsgd_bytes(numel: int, world_size: int, bits: int, block: int = 256) -> list[int]:
+    """QSGD: an all-gather of everyone's quantised gradient, N-1 messages a rank (Alistarh et al. 2017)."""
+    return [(ranks(world_size) - 1) * qsgd_message_bytes(numel, bits, block)] * world_size
+
+
+def sign_bytes(numel: int, world_size: int) -> list[int]:
+    """signSGD with majority vote: one bit a value, packed (Bernstein et al. 2019).
+
+    Each rank counts the votes on one chunk of the packed bytes, which an all-to-all brings it. An all-gather hands the
+    verdicts round, again one bit a value.
+
+    >>> sign_bytes(1000, world_size=4)  # 125 bytes of bits; a chunk is 31 or 32 of them
+    [188, 188, 187, 187]
+    """
+    positive(numel=numel)
+    return _there_and_back(-(-numel // 8), world_size)
+
+
+def one_bit_adam_bytes(numel: int, world_size: int, warmup: bool = False) -> list[int]:
+    """1-bit Adam: in the warm-up a ring all-reduce of the gradient, then the momentum's signs (Tang et al. 2021).
+
+    The second phase is that of ``sign_bytes``, and each chunk has an fp32 scale with it, both ways.
+
+    >>> one_bit_adam_bytes(1000, world_size=4, warmup=True)[0], one_bit_adam_bytes(1000, world_size=4)[0]
+    (6000, 212)
+    """
+    if warmup:
+        return dense_bytes(numel, world_size)
+    return [sent + 2 * (world_size - 1) * VALUE for sent in sign_bytes(numel, world_size)]
+
+
+def powersgd_bytes(shapes: list[tuple[int, ...]], world_size: int, rank: int) -> list[int]:
+    """PowerSGD: ring all-reduces of all left factors, of all right factors, and of all vectors, in fp32.
+
+    ``shapes`` and ``rank`` (of the matrices) are as for ``powersgd_compression_ratio``.
+
+    >>> powersgd_bytes([(10, 6), (10,)], world_size=2, rank=2)  # 20, 12 and 10 values
+    [168, 168]
+    """
+    _check_rank(rank)
+    left, right, vectors = 0, 0, 0
+    for shape in shapes:
+        if len(shape) < 2:
+            vectors += _numel(shape)
+        else:
+            rows, columns = shape[0], _numel(shape[1:])
+            left += rows * _factor_rank(rows, columns, rank)
+            right += columns * _factor_rank(rows, columns, rank)
+    sent = [_there_and_back(numel, world_size) for numel in (left, right, vectors)]
+    return [VALUE * sum([of_one[r] for of_one in sent]) for r in range(world_size)]
 
 
 def resnet18_cifar10_shapes(classes: int = 10) -> list[tuple[int, ...]]:
@@ -58,4 +178,20 @@ def _sent(shape, rank):
     if len(shape) < 2:
         return _numel(shape)
     rows, columns = shape[0], _numel(shape[1:])
-    return min(rank, rows, columns) * (rows + columns)
+    return _factor_rank(rows, columns, rank) * (rows + columns)
+
+
+def _check_rank(rank):
+    if not rank >= 1:
+        raise ValueError(f"rank is {rank}; give at least 1")
+
+
+def _factor_rank(rows, columns, rank):
+    return min(rank, rows, columns)
+
+
+def _there_and_back(size, world_size):
+    """By rank, what it sends of a buffer of ``size``: all chunks but its own, then all but the next rank's."""
+    n = ranks(world_size)
+    chunks = [(r + 1) * size // n - r * size // n for r in range(n)]
+    return [2 * size - chunks[r] - chunks[(r + 1) % n] for r in range(n)]
