@@ -4,6 +4,7 @@ import importlib.util
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -48,6 +49,17 @@ def cluster():
 @emulated
 def test_ranks_know_their_place(cluster):
     assert cluster.launch(place).returns == [[0, 0, 0, 2], [1, 0, 1, 2], [2, 1, 0, 2], [3, 1, 1, 2]]
+
+
+@emulated
+def test_a_rank_may_be_lost(cluster):
+    def die_on_the_second_node():
+        if dist.get_rank() == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return dist.get_rank()
+
+    ranks = cluster.launch(die_on_the_second_node, may_lose=True)
+    assert (ranks.returns, ranks.lost) == ([0, 1, 2, None], [3])
 
 
 @emulated

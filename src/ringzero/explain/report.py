@@ -13,14 +13,16 @@ from ringzero.explain.state import RankState
 from ringzero.record import recorder, sources
 
 QUEUES = "queues"  # the file in a call's folder that says: the ranks' operations go through queues, as on NCCL
+ENDS = {"returned": "had returned", "gone": "was lost"}  # of a rank that was not running any more, in words
 FRAMES = 8  # of each rank's stack, innermost first
 
 
-def failure(call: Path, exits: Mapping[int, int | None], world_size: int) -> tuple[int, str]:
+def failure(call: Path, exits: Mapping[int, int | None], world_size: int, lost: Mapping[int, str]) -> tuple[int, str]:
     """``(rank, message)``: the rank that failed first, and why; the others usually fail as an echo of it.
 
     ``call`` is the call's folder. ``exits`` maps a rank to its exit status, in the order in which the ranks ended;
     None where the process that watched over the rank ended with it: torchrun ends the rest when one is killed.
+    ``lost`` are ranks that were allowed to end early, and what ended them.
     """
     reports, states = [], states_of(call, world_size)
     for order, (rank, status) in enumerate(exits.items()):
@@ -37,7 +39,10 @@ def failure(call: Path, exits: Mapping[int, int | None], world_size: int) -> tup
     parts = [f"{why}\n{text}" if why else text]
     if printed := read(call / f"{rank}.out").strip():
         parts.append(f"rank {rank} had printed:\n{printed[-2000:]}")
-    if others := [r for r in range(world_size) if r != rank]:
+    if lost:
+        ends = ", ".join(f"rank {r} ({how})" for r, how in lost.items())
+        parts.append(f"Lost before: {ends}. What a rank exchanges with a lost rank fails; the function must catch it.")
+    if others := [r for r in range(world_size) if r != rank and r not in lost]:
         parts.append(f"The other ranks ({', '.join(map(str, others))}) were stopped because rank {rank} failed.")
     return rank, "\n\n".join(parts)
 
@@ -56,7 +61,7 @@ def timeout(call: Path, running: Iterable[int], world_size: int, seconds: float,
     lines = [f"{world_size} ranks {how}: {sentence}"]
     for rank, state in states.items():
         was_at = f"was at{_stack_text(call, rank) or ' an unknown place'}"
-        lines.append(f"rank {rank} {was_at if state.state == 'running' else 'had returned'}")
+        lines.append(f"rank {rank} {ENDS.get(state.state, was_at)}")
     return (stuck or [0])[0], "\n".join(lines)
 
 
@@ -143,5 +148,13 @@ def _how_it_ended(status):
     if status is None:
         return "was killed together with the process that watched over it"
     if status < 0:
-        return f"was ended by the signal {signal.Signals(-status).name} before it returned"
+        return f"was ended by the signal {ended_by(status)} before it returned"
     return f"ended with exit status {status} before its function returned (os._exit or sys.exit inside it?)"
+
+
+def ended_by(status: int | None) -> str:
+    """What ended a rank whose exit status this is, None or negative: the name of a signal, if one is known."""
+    if status is None:
+        return "together with the process that watched over it"
+    known = {number.value: number.name for number in signal.Signals}
+    return known.get(-status, f"signal {-status}")

@@ -112,7 +112,8 @@ def may_end(ranks: list[RankState], r: int) -> bool:
         return len(theirs) > next(i for i, o in enumerate(mine) if o is op)
     for round in rounds(ranks):
         if round.here.get(r) is op:
-            return len(round.here) == len(round.members)
+            lost_in_it = any(ranks[member].state == "gone" and call.end is None for member, call in round.here.items())
+            return len(round.here) == len(round.members) and not lost_in_it
     return True
 
 

@@ -37,16 +37,25 @@ class Ranks:
     ``returns[r]`` is what rank r returned, ``output[r]`` what it printed (stdout and stderr, in order),
     ``trace`` the operations of all ranks, recorded when ``trace=True`` (see ``ringzero.record.Operation``),
     ``seconds`` the wall-clock time of the whole call. Shown in a notebook, it shows the output by rank.
+    With ``may_lose=True``, ``ended_by`` names the signal that ended a rank before it returned, such as
+    ``{2: "SIGKILL"}``, and ``lost`` lists these ranks. A lost rank returned None; what it printed and what it recorded
+    until then are there.
     """
 
     returns: list[Any]
     output: list[str]
     seconds: float
     trace: list[Operation] = field(default_factory=list, repr=False)
+    ended_by: dict[int, str] = field(default_factory=dict)
 
     @property
     def world_size(self) -> int:
         return len(self.returns)
+
+    @property
+    def lost(self) -> list[int]:
+        """The ranks that were lost, in order."""
+        return sorted(self.ended_by)
 
     def save_chrome_trace(self, path: str | PathLike[str]) -> None:
         """Write the trace as JSON that Perfetto (ui.perfetto.dev) and chrome://tracing open: a track for each rank, and
@@ -58,7 +67,9 @@ class Ranks:
         lines = []
         for rank, (text, value) in enumerate(zip(self.output, self.returns, strict=True)):
             lines += [f"rank {rank} │ {line}" for line in text.splitlines()]
-            if value is not None:
+            if rank in self.ended_by:
+                lines.append(f"rank {rank} was lost ({self.ended_by[rank]})")
+            elif value is not None:
                 lines.append(f"rank {rank} → {value!r}")
         return "\n".join(lines) or f"{self.world_size} ranks returned nothing and printed nothing"
 
@@ -93,6 +104,7 @@ def launch(
     timeout: float = 20.0,
     trace: bool = False,
     warm: bool = True,
+    may_lose: bool = False,
 ) -> Ranks:
     """Call ``fn(*args)`` on ``world_size`` ranks and return a ``Ranks``.
 
@@ -110,33 +122,51 @@ def launch(
     ``trace=True`` records each send, receive and collective into ``Ranks.trace``, and what the function says that it
     computes (``ringzero.record.computing``). ``warm=False`` starts fresh ranks for this call alone, which takes seconds
     (some of them count towards ``timeout``): for code that must not be forked.
+    ``may_lose=True``: a rank that a signal ends (``os.kill``, the out-of-memory killer) is lost, and the others go on;
+    see ``Ranks.lost``. Over gloo, whoever exchanges messages with a lost rank gets a RuntimeError, which ``fn`` must
+    catch; the ranks that do not exchange with it wait until a rank that does leaves the group. Over NCCL nobody gets
+    an error, the survivors' collectives hang: there ``fn`` must talk through groups of gloo, and "strict" is refused.
+    A rank that raises still ends the call.
     In a script that ``torchrun`` started, on one node or many, the function runs on torchrun's ranks, however many they
     are; every rank gets the results of all, and the trace by rank 0's clock. Temporary files go with the call.
 
     Raises ValueError or TypeError for arguments that cannot work, RankError with the first failing
-    rank's traceback, RankTimeout with where each rank was. Whatever happens, no process of the call is left.
+    rank's traceback or because all ranks were lost, RankTimeout with where each rank was. Whatever happens, no process
+    of the call is left.
     """
     job = prepare(fn, args, world_size, timeout)
     if under_torchrun.is_rank_of_torchrun():
+        if may_lose:
+            raise ValueError(
+                "may_lose=True does not work under torchrun, which ends all ranks when one dies; start the script with "
+                "python, and launch starts the ranks"
+            )
         returns, seconds, recorded = under_torchrun.run(fn, args, device, timeout, trace)
         return Ranks(returns, [""] * len(returns), seconds, recorded)
     device = devices.resolve(device, world_size)
     if trace and not devices.can_record(device):
         raise ValueError(f'trace=True does not record ranks that share one GPU; use device="cpu", not {device!r}')
+    if may_lose and devices.is_strict(device):
+        raise ValueError(
+            f'may_lose=True does not work with device="{device}": by NCCL\'s rules the survivors of a lost rank hang '
+            'for good; use device="cpu"'
+        )
     with _lock:
         if not warm:
             cold = pool.Pool(world_size, warm=False)
             with contextlib.closing(cold):
-                return call(cold, job, world_size, device, timeout, trace)
+                return call(cold, job, world_size, device, timeout, trace, may_lose)
         ranks = pool.acquire(world_size)
         try:
-            return call(ranks, job, world_size, device, timeout, trace)
+            return call(ranks, job, world_size, device, timeout, trace, may_lose)
         finally:
             if ranks.broken:
                 pool.stop()
 
 
-def call(ranks: pool.Pool, job: bytes, world_size: int, device: str, timeout: float, trace: bool) -> Ranks:
+def call(
+    ranks: pool.Pool, job: bytes, world_size: int, device: str, timeout: float, trace: bool, may_lose: bool
+) -> Ranks:
     """Run the pickled ``job`` on the first ``world_size`` ranks of a pool; see ``launch``."""
     try:
         with ranks.call_directory() as directory:
@@ -150,6 +180,7 @@ def call(ranks: pool.Pool, job: bytes, world_size: int, device: str, timeout: fl
                 "device": device,
                 "timeout": timeout,
                 "trace": bool(trace),
+                "may_lose": bool(may_lose),
                 "cwd": os.getcwd(),
                 "sys_path": sys.path,
                 "sources": sources.collect(),
@@ -166,6 +197,7 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
     start = time.monotonic()
     running = set(range(world_size))
     exits: dict[int, int | None] = {}
+    lost: dict[int, str] = {}
     warm.send(running, message)
     try:
         deadline, failed, deadlocked = start + timeout, False, False
@@ -179,6 +211,11 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
                 if rank not in running:  # of a pool larger than the call
                     continue
                 running.remove(rank)
+                if message["may_lose"] and (status is None or status < 0):
+                    if not (call / f"{rank}.result").exists():
+                        lost[rank] = report.ended_by(status)
+                        _mark_as_gone(call, rank)
+                    continue
                 exits[rank] = status
                 if not failed and (status != 0 or not (call / f"{rank}.result").exists()):
                     failed, deadline = True, min(deadline, time.monotonic() + GRACE_SECONDS)
@@ -191,27 +228,37 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
     output = [report.read(call / f"{rank}.out") for rank in range(world_size)]
     for rank in exits:
         if not (call / f"{rank}.result").exists():
-            with contextlib.suppress(FileNotFoundError):  # a rank may have removed the directory
-                (call / f"{rank}.gone").touch()
+            _mark_as_gone(call, rank)
     if failed:
-        rank, text = report.failure(call, exits, world_size)
+        rank, text = report.failure(call, exits, world_size, lost)
         raise RankError(text, rank, output)
+    if len(lost) == world_size:
+        ends = ", ".join(f"rank {rank} ({how})" for rank, how in lost.items())
+        raise RankError(f"all ranks were lost, so none is left to return anything: {ends}", next(iter(lost)), output)
     if out_of_time:
         rank, text = report.timeout(call, running, world_size, seconds if deadlocked else timeout, deadlocked)
         raise RankTimeout(text, rank, output, deadlocked)
     returns, trace, strict = [], [], devices.is_strict(message["device"])
     for rank in range(world_size):
         try:
-            returns.append(plain.load(call / f"{rank}.result"))
+            returns.append(None if rank in lost else plain.load(call / f"{rank}.result"))
         except ValueError as error:
             raise RankError(f"rank {rank} left a result that cannot be read: {error}", rank, output) from None
         if message["trace"] or strict:
             trace += recorder.read(call / f"{rank}.trace", rank)
-    if strict and (
-        why := queues.another_order([[op for op in trace if op.rank == rank] for rank in range(world_size)])
+    if (
+        strict
+        and not lost
+        and (why := queues.another_order([[op for op in trace if op.rank == rank] for rank in range(world_size)]))
     ):
         raise RankError(why, 0, output)
-    return Ranks(returns, output, seconds, trace if message["trace"] else [])
+    return Ranks(returns, output, seconds, trace if message["trace"] else [], lost)
+
+
+def _mark_as_gone(call: Path, rank: int) -> None:
+    """Note that ``rank`` ended and did not return: for the survivors, and for who explains what happened."""
+    with contextlib.suppress(FileNotFoundError):  # a rank may have removed the directory
+        (call / f"{rank}.gone").touch()
 
 
 def _all_returned(call: Path, running: Collection[int]) -> bool:

@@ -100,7 +100,14 @@ class Cluster:
             for pipe in pipes[1:]:
                 pipe.close()
 
-    def launch(self, fn: Callable[..., Any], *args: Any, timeout: float = 60.0, trace: bool = False) -> call.Ranks:
+    def launch(
+        self,
+        fn: Callable[..., Any],
+        *args: Any,
+        timeout: float = 60.0,
+        trace: bool = False,
+        may_lose: bool = False,
+    ) -> call.Ranks:
         """``ringzero.launch`` on all ranks of this cluster, on the CPU. Node n has the ranks n·r to n·r + r - 1."""
         job = call.prepare(fn, args, self.world_size, timeout)
         if self._pool is not None and (self._pool.broken or not self._pool.alive()):
@@ -108,7 +115,7 @@ class Cluster:
             self._pool = None
         if self._pool is None:
             self._pool = pool.Pool(self.world_size, [self._node(number) for number in range(self.nodes)])
-        return call.call(self._pool, job, self.world_size, "cpu", timeout, trace)
+        return call.call(self._pool, job, self.world_size, "cpu", timeout, trace, may_lose)
 
     def run(self, *command: str, timeout: float = 120.0) -> list[str]:
         """Run a command on every node at once, as Slurm's ``srun`` does; the nodes' outputs, a list of strings.

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 WARM = ("cloudpickle", "numpy.random", "safetensors.torch", "torch.distributed", "ringzero.record.recording_group")
 IDLE_SECONDS = 900  # an unused pool ends by itself; the next call starts a fresh one
 STACK_SIGNAL = signal.SIGUSR1
+LOOK_SECONDS = 0.005  # between two looks at which ranks are done, where some may be lost
 
 
 def main(socket_path: str, ranks: int, warm: bool) -> None:
@@ -215,6 +216,8 @@ def run_job(rank: int, job: dict[str, Any], call: Path) -> int:
     had = set(sys.modules)
     try:
         store = _init_process_group(rank, job, call)
+        if job["may_lose"]:  # a rank that dies while others still connect to it would be an error there
+            _wait_for_all("connected", store, rank, job, call)
         function, args = cloudpickle.loads((call / "job.pkl").read_bytes())
         result = function(*args)
         devices.leave(job["device"])
@@ -222,8 +225,7 @@ def run_job(rank: int, job: dict[str, Any], call: Path) -> int:
         plain.dump(result, unfinished)
         unfinished.rename(call / f"{rank}.result")
         # A rank that exits closes its connections: wait until all ranks are done with them.
-        store.set(f"done/{rank}", "")
-        store.wait([f"done/{r}" for r in range(job["world_size"])], timedelta(seconds=job["timeout"]))
+        _wait_for_all("done", store, rank, job, call)
         return 0
     except (Exception, SystemExit, KeyboardInterrupt) as error:
         if (call / f"{rank}.result").exists():
@@ -240,6 +242,17 @@ def run_job(rank: int, job: dict[str, Any], call: Path) -> int:
         return 1
     finally:
         _wish(call, rank, had)
+
+
+def _wait_for_all(what: str, store: "Store", rank: int, job: dict[str, Any], call: Path) -> None:
+    """Wait until all ranks have come here, or are gone where some may be lost."""
+    keys = {f"{what}/{r}": call / f"{r}.gone" for r in range(job["world_size"])}
+    store.set(f"{what}/{rank}", "")
+    if not job["may_lose"]:
+        store.wait(list(keys), timedelta(seconds=job["timeout"]))
+        return
+    while not all(gone.exists() or store.check([key]) for key, gone in keys.items()):
+        time.sleep(LOOK_SECONDS)
 
 
 def _init_process_group(rank: int, job: dict[str, Any], call: Path) -> "Store":

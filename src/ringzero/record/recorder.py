@@ -271,7 +271,8 @@ def _read(path, rank):
     ):
         count, _, _ = HEAD.unpack(file.read(HEAD.size))
         content = file.read(min(count, CAPACITY) * RECORD.size)
-        named = {(what, number): values for what, number, *values in map(json.loads, names)}
+        whole = (line for line in names if line.endswith("\n"))  # the last one is not, if the rank died in it
+        named = {(what, number): values for what, number, *values in map(json.loads, whole)}
     return [_operation(rank, sequence, row, named) for sequence, row in enumerate(RECORD.iter_unpack(content))]
 
 

@@ -99,9 +99,10 @@ class TracedMessage:
     def wait(self, *timeout):
         offset, self._offset = self._offset, None  # waiting again changes nothing
         self._recorder.begins_to_wait(offset)
-        done = self._work.wait(*timeout)
-        self._recorder.has_ended(offset)
-        return done
+        try:
+            return self._work.wait(*timeout)
+        finally:  # where the other end is lost it raises, and the program may go on
+            self._recorder.has_ended(offset)
 
     def __getattr__(self, name):
         return getattr(self._work, name)
@@ -146,10 +147,11 @@ class TracedBatch(TracedWork):
         parts, self._parts = self._parts, ()
         for offset in parts:
             self._recorder.begins_to_wait(offset)
-        done = self._work.wait(*timeout)
-        for offset in parts:
-            self._recorder.has_ended(offset)
-        return done
+        try:
+            return self._work.wait(*timeout)
+        finally:
+            for offset in parts:
+                self._recorder.has_ended(offset)
 
 
 class TracedCall:
