@@ -107,6 +107,7 @@ def test_survivors_that_got_an_error_and_go_on_are_not_called_deadlocked(monkeyp
 
     def go_on():
         if dist.get_rank() == 2:
+            time.sleep(0.3)  # the others wait for it by now
             die()
         with pytest.raises(RuntimeError, match="by peer"):
             dist.recv(torch.empty(1), src=2)
