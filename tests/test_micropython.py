@@ -16,7 +16,18 @@ from pathlib import Path
 import pytest
 
 from ringzero import costs
-from ringzero.costs import alpha_beta, coefficients, hardware, memory, muon, nccl, offload, two_level
+from ringzero.costs import (
+    alpha_beta,
+    coefficients,
+    gossip,
+    hardware,
+    memory,
+    muon,
+    nccl,
+    offload,
+    server,
+    two_level,
+)
 
 FOLDER = Path(costs.__file__).parent
 MICROPYTHON = Path(__file__).parents[1] / "book" / "_vendor" / "micropython" / "micropython.mjs"
@@ -114,12 +125,20 @@ COUNTS = [
     "steps",
     "width",
     "window",
+    "backups",
+    "fragments",
+    "inner_steps",
+    "overlap_steps",
+    "rounds",
+    "slices",
 ]
 AMOUNTS = [
     "alpha",
     "adam_seconds_per_param",
     "bandwidth",
     "beta",
+    "bits_from",
+    "bits_to",
     "buffer_factor",
     "bytes_per_element",
     "compute_seconds",
@@ -150,13 +169,30 @@ AMOUNTS = [
     "tolerance",
     "update_bytes_per_element",
     "warmup_fraction",
+    "checkpoint_seconds",
+    "data_parallel_terabytes",
+    "distance",
+    "failures_per_1000_node_days",
+    "fixed_seconds",
+    "interval_seconds",
+    "join_seconds",
+    "mtbf_seconds",
+    "reconfigure_seconds",
+    "replacement_seconds",
+    "restart_seconds",
+    "step_distance",
+    "step_seconds",
+    "tail_seconds",
 ]
 FLAGS = [
+    "dedicated",
     "delayed",
     "dropout",
+    "first_pull",
     "flash_attention",
     "fp32_gradient_accumulation",
     "gated",
+    "independent",
     "mixed_precision",
     "pipelined",
     "pooler",
@@ -206,6 +242,27 @@ INPUTS = {
     "name": one_of(*keys(hardware.GPUS), *keys(hardware.NODES), "NVIDIA H100 SXM5 80GB", "h200"),
     "what": one_of("what"),
     "pairs": one_of((("a", 1), ("b", 2)), (("unknown", 3),)),
+    "topology": one_of(*keys(gossip.TOPOLOGIES)),
+    "round": lambda dice: dice.randint(0, 9),
+    "gap": lambda dice: dice.uniform(-0.1, 1.1),
+    "matrix": lambda dice: dice.choice(
+        [gossip.mixing_matrix(dice.choice(["ring", "star"]), 5, "metropolis"), [[0.5, 0.5], [0.4, 0.6]], [[0.9]]]
+    ),
+    "order": one_of(*keys(server.ORDERS)),
+    "header_bytes": one_of(0, 24),
+    "bound": lambda dice: dice.choice([dice.randint(-1, 4), dice.uniform(0, 3), 1e9]),
+    "rank_seconds": lambda dice: [[dice.uniform(-0.02, 1) for _ in range(4)] for _ in range(dice.randint(0, 3))],
+    "gossip.weights": one_of(*keys(gossip.WEIGHTS)),
+    "gossip.nodes": lambda dice: dice.choice([dice.randint(0, 20), 2 ** dice.randint(0, 4)]),  # N^3 operations
+    "gossip.shape": lambda dice: dice.choice([None, (2, 2), (2, 4), (3, 4), (2, 2, 2), ()]),
+    "gossip.rounds": lambda dice: dice.randint(-1, 9),  # the rounding of a high power is not that of here
+    "local.bits": one_of(32, 16, 8, 4, 3, 0),
+    "server.sizes": lambda dice: [dice.randint(0, 999) for _ in range(4)],
+    "server.slice_bytes": one_of(0, 10, 100, 2**20),
+    "stragglers.inner_steps": lambda dice: dice.randint(-2, 3),
+    "stragglers.world_size": lambda dice: dice.randint(0, 99),
+    "stragglers.seconds": lambda dice: [dice.uniform(-0.05, 1) for _ in range(dice.randint(0, 4))],
+    "stragglers.backups": lambda dice: dice.randint(-1, 4),
     "values": lambda dice: {name: amount(dice) for name in "zyxabc"},
 }
 BY_NAME = ("coefficients.ring_broadcast", "coefficients.double_binary_tree_all_reduce")  # what best_chunks is given
@@ -218,7 +275,7 @@ def calls(dice):
             if public.startswith("_") or getattr(value, "__module__", module.__name__) != module.__name__:
                 continue
             if inspect.isfunction(value):
-                yield from (f"{name}.{public}({arguments(value, dice)})" for _ in range(CALLS))
+                yield from (f"{name}.{public}({arguments(name, value, dice)})" for _ in range(CALLS))
             elif not inspect.ismodule(value):
                 yield f"{name}.{public}"
     for collective, named in coefficients.COEFFICIENTS.items():
@@ -230,14 +287,15 @@ def calls(dice):
         )
 
 
-def arguments(function, dice):
-    """All that must be given and some of what may be."""
+def arguments(module, function, dice):
+    """All that must be given and some of what may be. A name may stand for something else in one module."""
+    inputs = INPUTS | {name.split(".")[1]: make for name, make in INPUTS.items() if name.startswith(f"{module}.")}
     given = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
-            given.append(f"**{INPUTS[parameter.name](dice)!r}")
+            given.append(f"**{inputs[parameter.name](dice)!r}")
         elif parameter.default is parameter.empty or dice.random() < 0.5:
-            made = dice.choice(BY_NAME) if parameter.name == "algorithm" else repr(INPUTS[parameter.name](dice))
+            made = dice.choice(BY_NAME) if parameter.name == "algorithm" else repr(inputs[parameter.name](dice))
             given.append(f"{parameter.name}={made}")
     return ", ".join(given)
 

@@ -6,7 +6,20 @@ import numpy as np
 
 from ringzero.collectives import ALGORITHMS
 from ringzero.costs import alpha_beta as ab
-from ringzero.costs import compression, hardware, memory, muon, nccl, offload, overlap, transformer, two_level
+from ringzero.costs import (
+    compression,
+    faults,
+    gossip,
+    hardware,
+    local,
+    memory,
+    muon,
+    nccl,
+    offload,
+    overlap,
+    transformer,
+    two_level,
+)
 from ringzero.costs.coefficients import COEFFICIENTS
 
 NCCL_NAMES = {"alltoall": "all_to_all"}  # nccl-tests' spelling -> ours
@@ -15,6 +28,20 @@ MPICH_NAMES = {
     "scatter_ring_allgather": "scatter_ring",
     "scatter_recursive_doubling_allgather": "scatter_bruck",
 }
+TOPOLOGIES = {
+    "cycle": "ring",
+    "fully_connected": "complete",
+    "path": "chain",
+    "line": "chain",
+    "exponential": "static_exponential",
+    "one_peer": "one_peer_exponential",
+    "torus_2d": "torus",
+    "2d_torus": "torus",
+    "grid_2d": "grid",
+    "2d_grid": "grid",
+    "mesh": "grid",
+}
+MIXING_WEIGHTS = {"uniform_over_closed_neighbourhood": "uniform", "metropolis_hastings": "metropolis"}
 
 
 def bus_bandwidth_factor(collective, world_size):
@@ -189,6 +216,23 @@ def offload_efficiency(intensity, bandwidth, peak_flops):
     return offload.efficiency(intensity, bandwidth, peak_flops)
 
 
+def young_daly_interval_seconds(checkpoint_seconds, mtbf_seconds):
+    return faults.young_daly_interval(checkpoint_seconds, mtbf_seconds)
+
+
+def job_mttf_hours(gpus, gpus_per_node, failures_per_1000_node_days):
+    return faults.job_mttf(gpus, gpus_per_node, failures_per_1000_node_days)
+
+
+def gossip_spectral_gap(topology, nodes=None, weights="uniform", shape=None, rows=None, columns=None):
+    """Without ``nodes`` the shape says how many there are; it may be given as ``rows`` and ``columns``."""
+    sides = shape
+    if rows or columns:
+        sides = rows or nodes // columns, columns or nodes // rows
+    name = TOPOLOGIES.get(topology, topology)
+    return gossip.spectral_gap(name, nodes or prod(sides), MIXING_WEIGHTS.get(weights, weights), sides)
+
+
 def muon_flop_overhead(steps, width, batch_tokens):
     return muon.flop_overhead(steps, width, batch_tokens)
 
@@ -221,9 +265,13 @@ QUANTITIES = {
         dp_communication_volume,
         dp_overlap_ratio,
         fp32_adam_training_bytes,
+        gossip_spectral_gap,
         transformer.gpt_params,
         hfu,
+        job_mttf_hours,
         transformer.llama_params,
+        local.low_communication_reduction,
+        local.low_communication_terabytes,
         max_params,
         mfu,
         min_tokens_per_device_for_dp_overlap,
@@ -238,6 +286,7 @@ QUANTITIES = {
         selective_recomputation_saving,
         tensor_bytes,
         two_level.zeropp_cross_node_volume,
+        young_daly_interval_seconds,
     )
 }
 

@@ -107,30 +107,30 @@ def sign_bytes(numel: int, world_size: int) -> list[int]:
     """signSGD with majority vote: one bit a value, packed (Bernstein et al. 2019).
 
     Each rank counts the votes on one chunk of the packed bytes, which an all-to-all brings it. An all-gather hands the
-    verdicts round, again one bit a value.
+    verdicts round, again one bit a value. Each chunk has an fp32 weight with it, both ways. Chunks are of one size, the
+    last ones filled up.
 
-    >>> sign_bytes(1000, world_size=4)  # 125 bytes of bits; a chunk is 31 or 32 of them
-    [188, 188, 187, 187]
+    >>> sign_bytes(1000, world_size=4)  # 125 bytes of bits, so 32 in a chunk; 36 with the weight
+    [216, 216, 216, 216]
     """
     positive(numel=numel)
-    return _there_and_back(-(-numel // 8), world_size)
+    n = ranks(world_size)
+    return [2 * (n - 1) * (VALUE + -(-numel // (8 * n)))] * n
 
 
 def one_bit_adam_bytes(numel: int, world_size: int, warmup: bool = False) -> list[int]:
     """1-bit Adam: in the warm-up a ring all-reduce of the gradient, then the momentum's signs (Tang et al. 2021).
 
-    The second phase is that of ``sign_bytes``, and each chunk has an fp32 scale with it, both ways.
+    The second phase sends what ``sign_bytes`` counts.
 
     >>> one_bit_adam_bytes(1000, world_size=4, warmup=True)[0], one_bit_adam_bytes(1000, world_size=4)[0]
-    (6000, 212)
+    (6000, 216)
     """
-    if warmup:
-        return dense_bytes(numel, world_size)
-    return [sent + 2 * (world_size - 1) * VALUE for sent in sign_bytes(numel, world_size)]
+    return dense_bytes(numel, world_size) if warmup else sign_bytes(numel, world_size)
 
 
 def powersgd_bytes(shapes: list[tuple[int, ...]], world_size: int, rank: int) -> list[int]:
-    """PowerSGD: ring all-reduces of all left factors, of all right factors, and of all vectors, in fp32.
+    """PowerSGD: a ring all-reduce of all left factors and all vectors, and one of all right factors, in fp32.
 
     ``shapes`` and ``rank`` (of the matrices) are as for ``powersgd_compression_ratio``.
 
@@ -138,15 +138,15 @@ def powersgd_bytes(shapes: list[tuple[int, ...]], world_size: int, rank: int) ->
     [168, 168]
     """
     _check_rank(rank)
-    left, right, vectors = 0, 0, 0
+    left, right = 0, 0
     for shape in shapes:
         if len(shape) < 2:
-            vectors += _numel(shape)
+            left += _numel(shape)
         else:
             rows, columns = shape[0], _numel(shape[1:])
             left += rows * _factor_rank(rows, columns, rank)
             right += columns * _factor_rank(rows, columns, rank)
-    sent = [_there_and_back(numel, world_size) for numel in (left, right, vectors)]
+    sent = [_there_and_back(numel, world_size) for numel in (left, right)]
     return [VALUE * sum([of_one[r] for of_one in sent]) for r in range(world_size)]
 
 
