@@ -16,7 +16,7 @@ from ringzero.data_parallel.buckets import assign
 from ringzero.data_parallel.in_order import InOrder, Wait, as_on_rank_0
 from ringzero.data_parallel.join import Joinable
 from ringzero.data_parallel.replica import Replica
-from ringzero.data_parallel.travel import BackendsOwn, CommunicationHook, Hooked, Ringzeros, Travel
+from ringzero.data_parallel.travel import BackendsOwn, ByPolicy, CommunicationHook, Hooked, Policy, Ringzeros, Travel
 from ringzero.data_parallel.vector import Vector
 
 
@@ -50,24 +50,32 @@ class DistributedDataParallel(Joinable):
     ``find_unused``    parameters may go without a gradient; otherwise that is a RuntimeError, which names them
     ``unused``         names of parameters that never get one
     ``broadcast_buffers``  whether rank 0's buffers are everyone's before each forward pass that trains
+    ``travel``         another way to the mean than an all-reduce, such as ``unsynced.compression.TopK(0.01)``
 
-    Raises ValueError for a ``bucket_cap_mb`` that is not positive, and as ``Replica`` does. ``buckets`` are the vectors
-    of gradients that travel together, in the order in which they leave.
+    ``buckets`` are the vectors of gradients that travel together, in the order in which they leave.
+
+    Raises ValueError for a ``bucket_cap_mb`` that is not positive, and for a ``travel`` beside an ``algorithm`` or, if
+    it keeps errors, beside ``find_unused``; TypeError for a ``travel`` that is none; and as ``Replica`` does.
     """
 
     def __init__(self, module: Module, bucket_cap_mb: float = 25, algorithm: str | None = None,
                  step: torch.optim.Optimizer | None = None, find_unused: bool = False, unused: Collection[str] = (),
-                 broadcast_buffers: bool = True, group: dist.ProcessGroup | None = None):  # fmt: skip
+                 broadcast_buffers: bool = True, group: dist.ProcessGroup | None = None,
+                 travel: Policy | None = None):  # fmt: skip
         if not bucket_cap_mb > 0:
             raise ValueError(f"bucket_cap_mb is {bucket_cap_mb!r}; give a positive number of MiB")
+        if travel is not None:
+            _check(travel, algorithm, find_unused)
         super().__init__(module, unused=unused, broadcast_buffers=broadcast_buffers, group=group)
         self.bucket_cap_mb, self.algorithm, self.optimizer = bucket_cap_mb, algorithm, step
-        self.find_unused, self._mean_over = find_unused, self.group.size()
+        self.find_unused, self._mean_over = find_unused, self.group.size() if travel is None else 1
         self._travel: Travel = BackendsOwn(self.group) if algorithm is None else Ringzeros(algorithm, self.group)
         last_layer_first = reversed(self.trained.values())  # as gradients come
         self._in_order = InOrder(
             self.trained, self._cut(last_layer_first), self._start, self._cut_as_rank_0, find_unused
         )
+        if travel is not None:
+            self._travel = ByPolicy(travel, self.group, self._in_order)
 
     @property
     def buckets(self) -> list[Vector]:
@@ -136,7 +144,9 @@ class DistributedDataParallel(Joinable):
 
     def mean_over(self, ranks: int) -> None:
         """Have gradients divided by ``ranks``, unless that is left to a communication hook."""
-        self._mean_over = 1 if isinstance(self._travel, Hooked) else ranks
+        if isinstance(self._travel, ByPolicy):
+            self._travel.ranks = ranks
+        self._mean_over = 1 if isinstance(self._travel, Hooked | ByPolicy) else ranks
         for bucket in self.buckets:
             bucket.ranks = self._mean_over
 
@@ -144,11 +154,26 @@ class DistributedDataParallel(Joinable):
         """Have ``hook(state, bucket)`` sum and divide each bucket's gradients; it returns a future of the result.
 
         Takes the hooks of ``torch.distributed.algorithms.ddp_comm_hooks``, and those written for them. Raises
-        RuntimeError if there is one already.
+        RuntimeError if there is one already, or a ``travel``.
         """
+        if isinstance(self._travel, ByPolicy):
+            raise RuntimeError(f"travel={self._travel.policy!r} averages the gradients; leave it out to use a hook")
         if isinstance(self._travel, Hooked):
             raise RuntimeError("register_comm_hook can only be called once, and there is a hook already")
         if not callable(hook):
             raise TypeError(f"Communication hook must be callable: a function of state and bucket, not {hook!r}")
         self._travel = Hooked(hook, state, self._in_order)
         self.mean_over(1)  # to divide is the hook's
+
+
+def _check(travel: Policy, algorithm: str | None, find_unused: bool) -> None:
+    """Raise TypeError or ValueError for a ``travel`` that cannot be, or not with the rest."""
+    if not (hasattr(travel, "start") and hasattr(travel, "error_feedback")):
+        raise TypeError(f"travel is {travel!r}; give a compressor, such as TopK(0.01) of ringzero.unsynced.compression")
+    if algorithm is not None:
+        raise ValueError(f"algorithm is {algorithm!r}, and travel={travel!r} has its own messages; give one of the two")
+    if find_unused and travel.error_feedback:
+        raise ValueError(
+            f"travel={travel!r} keeps errors, and with find_unused=True those of a parameter that no rank uses would "
+            "be lost; take error_feedback=False, or unused=[...] for parameters that never get a gradient"
+        )

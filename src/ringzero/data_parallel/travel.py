@@ -68,6 +68,10 @@ class Bucket:
     def parameters(self) -> list[torch.nn.Parameter]:
         return list(self._vector.parameters.values())
 
+    def sparse(self) -> list[str]:
+        """Names of the parameters whose gradient was sparse before it came here."""
+        return [name for name, parameter in self._vector.parameters.items() if parameter in self._vector.sparse]
+
 
 CommunicationHook = Callable[[Any, Any], torch.futures.Future]
 
@@ -79,8 +83,7 @@ class Hooked:
         self._hook, self._state, self._in_order = hook, state, in_order
 
     def start(self, vector: Vector) -> Wait:
-        vectors = self._in_order.vectors
-        bucket = Bucket(vector, vectors.index(vector), vector is vectors[-1])
+        bucket = _bucket_of(vector, self._in_order)
         mean = self._hook(self._state, bucket)
         if not isinstance(mean, torch._C.Future):  # of which torch.futures.Future is one kind
             raise TypeError(f"the communication hook returned a {type(mean).__name__}; it must return a future")
@@ -92,3 +95,30 @@ class Hooked:
                 bucket.buffer().copy_(tensor.view_as(bucket.buffer()))
 
         return wait
+
+
+class Policy(Protocol):
+    """A way to the mean of gradients that is more than a sum, such as those of ``ringzero.unsynced.compression``."""
+
+    error_feedback: bool  # whether what a rank does not send is added to its later gradients
+
+    def start(self, bucket: Bucket, group: dist.ProcessGroup, ranks: int) -> Wait:
+        """Begin to replace the gradients, which are not divided yet, by their sum over the group divided by ``ranks``.
+
+        Returns a function that waits for it.
+        """
+
+
+class ByPolicy:
+    """As ``policy`` has it. ``ranks`` are those that have data."""
+
+    def __init__(self, policy: Policy, group: dist.ProcessGroup, in_order: InOrder):
+        self.policy, self._group, self._in_order, self.ranks = policy, group, in_order, group.size()
+
+    def start(self, vector: Vector) -> Wait:
+        return self.policy.start(_bucket_of(vector, self._in_order), self._group, self.ranks)
+
+
+def _bucket_of(vector: Vector, in_order: InOrder) -> Bucket:
+    vectors = in_order.vectors
+    return Bucket(vector, vectors.index(vector), vector is vectors[-1])

@@ -18,6 +18,7 @@ class Vector:
                   sum over the ranks is the mean
     ``views``     ``{parameter: its part of the buffer, in the parameter's shape}``
     ``missing``   parameters whose gradient has not come yet in this backward pass
+    ``sparse``    those whose gradient came sparse
     """
 
     def __init__(self, parameters: Mapping[str, Parameter], ranks: int):
@@ -29,7 +30,7 @@ class Vector:
 
     def expect_gradients(self) -> None:
         """A backward pass begins: every gradient is still missing."""
-        self.missing = set(self._shapes)
+        self.missing, self.sparse = set(self._shapes), set[Parameter]()
 
     def hold_gradient(self) -> torch.Tensor:
         """Take memory for the buffer, and return it; its values are not defined yet."""
@@ -51,6 +52,8 @@ class Vector:
         if parameter.grad is None:
             view.zero_()
         else:
+            if parameter.grad.is_sparse:
+                self.sparse.add(parameter)
             torch.div(dense(parameter.grad), self.ranks, out=view)
             parameter.grad = view
         self.missing.discard(parameter)

@@ -1,0 +1,115 @@
+"""PowerSGD: the mean of gradients as a product of two thin matrices, which are summed over the ranks.
+
+Vogels et al., "PowerSGD: Practical Low-Rank Gradient Compression for Distributed Optimization" (2019). A matrix M is
+about P Q^T, of ``rank`` columns. One step of a power iteration finds them: P = M Q, made orthonormal, then Q = M^T P.
+Both are linear in M, so they are all-reduced as they are.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+import torch.distributed as dist
+from torch.utils.weak import WeakIdKeyDictionary
+
+from ringzero.collectives import all_reduce
+from ringzero.unsynced.compression.compressor import Compressor, Exchange, precision
+
+
+class PowerSGD(Compressor):
+    """Gradients of two or more dimensions are matrices, the first dimension by all others; vectors are sent whole.
+
+    ``rank``        of the products; a matrix gets no higher one than it has rows and columns
+    ``warm_start``  whether the power iteration goes on from the last step's Q; otherwise it starts at random
+    ``start_step``  before this step gradients are all-reduced whole
+
+    Two ring all-reduces: of all P with all vectors, and of all Q; see ``costs.compression.powersgd_bytes``. Raises
+    ValueError unless ``rank`` is a whole number from 1, and ``start_step`` one from 0.
+    """
+
+    def __init__(self, rank: int, error_feedback: bool = True, warm_start: bool = True, start_step: int = 0,
+                 seed: int = 0, group: dist.ProcessGroup | None = None):  # fmt: skip
+        if not (isinstance(rank, int) and rank >= 1):
+            raise ValueError(f"rank is {rank!r}; give a whole number, at least 1")
+        if not (isinstance(start_step, int) and start_step >= 0):
+            raise ValueError(f"start_step is {start_step!r}; give a whole number of steps, at least 0")
+        self.rank, self.warm_start, self.start_step, self.seed = rank, warm_start, start_step, seed
+        super().__init__(error_feedback, group)
+
+    def reset(self) -> None:
+        super().reset()
+        self._right = WeakIdKeyDictionary()  # parameter -> its last Q
+
+    def mean(self, values: torch.Tensor, exchange: Exchange) -> torch.Tensor:
+        if exchange.step < self.start_step:
+            mean = all_reduce(values.clone(), group=exchange.group) / exchange.ranks
+            values.zero_()
+            return mean
+        mean, parameters = torch.empty_like(values), exchange.parameters
+        given, made = (_by_parameter(vector, parameters) for vector in (values, mean))
+        matrices = [place for place, parameter in enumerate(parameters) if parameter.dim() > 1 and parameter.numel()]
+        vectors = [place for place in range(len(parameters)) if place not in matrices]
+
+        begun = [orthonormal(self._factor(parameters[place], place, exchange)) for place in matrices]
+        left = [given[place] @ q for place, q in zip(matrices, begun, strict=True)]
+        sums = _summed([*left, *(given[place] for place in vectors)], exchange.group)
+        left = [orthonormal(p) for p in sums[: len(matrices)]]
+        right = _summed([given[place].T @ p for place, p in zip(matrices, left, strict=True)], exchange.group)
+
+        for place, p, q, before in zip(matrices, left, right, begun, strict=True):
+            torch.mm(p, q.T / exchange.ranks, out=made[place])
+            given[place] -= made[place]
+            if self.warm_start:
+                self._right[parameters[place]] = torch.where(q.isfinite().all(), q, before)
+        for place, total in zip(vectors, sums[len(matrices) :], strict=True):
+            torch.div(total, exchange.ranks, out=made[place])
+            given[place].zero_()
+        return mean
+
+    def _factor(self, parameter: torch.Tensor, place: int, exchange: Exchange) -> torch.Tensor:
+        """The Q to begin with."""
+        if parameter in self._right:
+            return self._right[parameter]
+        random = exchange.random(parameter.device, self.seed, place)
+        shape, dtype = self._factor_shape(parameter), precision(parameter)
+        return torch.randn(shape, generator=random, device=parameter.device, dtype=dtype)
+
+    def _factor_shape(self, parameter: torch.Tensor) -> tuple[int, int]:
+        rows, columns = len(parameter), parameter.numel() // len(parameter)
+        return columns, min(self.rank, rows, columns)
+
+    def _kept(self) -> dict[str, Mapping[torch.Tensor, torch.Tensor]]:
+        return super()._kept() | {"factors": self._right}
+
+    def _keep(self, kinds: dict[str, dict[torch.Tensor, torch.Tensor]]) -> None:
+        super()._keep(kinds)
+        for parameter, factor in kinds["factors"].items():
+            self._right[parameter] = factor
+
+    def _check_shape(self, kind: str, name: str, tensor: torch.Tensor, parameter: torch.Tensor) -> None:
+        if kind != "factors":
+            super()._check_shape(kind, name, tensor, parameter)
+        elif parameter.dim() < 2 or tensor.shape != self._factor_shape(parameter):
+            raise ValueError(
+                f"the state's factor of {name} has the shape {tuple(tensor.shape)}, which does not fit a parameter of "
+                f"shape {tuple(parameter.shape)} and rank={self.rank}; load the state of the same module and rank"
+            )
+
+
+def orthonormal(matrix: torch.Tensor) -> torch.Tensor:
+    """Columns at right angles and of length 1 that span those of ``matrix``, and more where these are dependent."""
+    return torch.linalg.qr(matrix).Q
+
+
+def _by_parameter(vector: torch.Tensor, parameters: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Views of the parts of ``vector``: matrices, and vectors for what has fewer dimensions."""
+    parts = zip(vector.split([parameter.numel() for parameter in parameters]), parameters, strict=True)
+    return [part.view(len(p), -1) if p.dim() > 1 and p.numel() else part for part, p in parts]
+
+
+def _summed(tensors: Sequence[torch.Tensor], group: dist.ProcessGroup) -> list[torch.Tensor]:
+    """The sums over the ranks, of all tensors in one message."""
+    if not tensors:
+        return []
+    message = all_reduce(torch.cat([tensor.reshape(-1) for tensor in tensors]), group=group)
+    parts = message.split([tensor.numel() for tensor in tensors])
+    return [part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
