@@ -44,6 +44,7 @@ def main() -> None:
         "pricing": "ringzero.bench.pricing:command",
         "strict": "ringzero.bench.strict:command",
         "trace": "ringzero.bench.trace:command",
+        "unsynced": "ringzero.bench.unsynced:command",
         "zero": "ringzero.bench.zero:command",
         "zeropp": "ringzero.bench.zeropp:command",
     },
