@@ -79,7 +79,8 @@ def pytest_addoption(parser):
         "--seeds",
         type=int,
         default=1,
-        help="with how many seeds test_strict runs each program; so many kills more in test_offload",
+        help="with how many seeds test_strict runs each program; so many kills more in test_offload; at how many "
+        "random moments test_survival kills ranks, if more than 3",
     )
     parser.addoption("--published", metavar="FILE", help="check the package against this file of published numbers")
 

@@ -142,7 +142,7 @@ class _Eager:
     def __init__(self, call, group):
         known = _known.get(group) or _get_to_know(group)
         self._group, self._call, self._agreed = group, call, known.agreed
-        self._messenger = known.begin_call(call.called)
+        self._messenger = (known.begin_call or wire.begin_call(group))(call.called)
         self._requests, self._headers = [], None
         if (call.headers or call.expected) and call.signature not in self._agreed:
             self._send_headers()
@@ -289,7 +289,10 @@ def forget_scratch() -> None:
 
 
 class _Known(NamedTuple):
-    """Kept for each group: ``begin_call(called)`` returns what sends and receives; ``agreed`` are checked calls."""
+    """Kept for each group: ``begin_call(called)`` returns what sends and receives; ``agreed`` are checked calls.
+
+    ``begin_call`` is None for a group that is asked for it in each call: kept here, it would keep the group alive.
+    """
 
     begin_call: object
     agreed: set
@@ -304,5 +307,5 @@ def _get_to_know(group):
         backend = group._get_backend(torch.device("cpu"))
         _known[group] = _Known(lambda called: backend, set())
     else:  # a group written in Python, such as one that records: it gets every message
-        _known[group] = _Known(wire.begin_call(group), set())
+        _known[group] = _Known(None, set())
     return _known[group]

@@ -176,6 +176,11 @@ def start(path: str | PathLike, rank: int) -> Recorder:
     return _recorder
 
 
+def of_this_process() -> "Recorder | None":
+    """What writes this process's records; None unless it records."""
+    return _recorder
+
+
 def recorded() -> list[Operation]:
     """This process's operations so far, computing and communication; none unless it records."""
     return _recorder.records() if _recorder else []

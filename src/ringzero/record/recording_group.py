@@ -30,8 +30,24 @@ def register(backend: str, path: str | PathLike, rank: int, create: Callable | N
     return name
 
 
+def gloo(store, rank, world_size, timeout, name, members):
+    """A group of gloo beside those that ``torch.distributed`` knows, recorded where this process records.
+
+    ``name`` and ``members``, ranks of the default group or an empty list, are what its records say. It is for point-to-
+    point messages. Its connections close when nobody holds it any more; of one that is recorded, by ``close()``.
+    """
+    group = dist.ProcessGroupGloo(store, rank, world_size, timeout)
+    if (writer := recorder.of_this_process()) is None:
+        return group
+    recorded = TracedProcessGroup(group, group, rank, world_size, "traced_gloo", writer)
+    recorded.described = name, list(members)
+    return recorded
+
+
 def _describe(group):
     """A group's name and its ranks."""
+    if group.described:
+        return group.described
     members = dist.get_process_group_ranks(group) if group in distributed_c10d._world.pg_map else []
     return group.group_name, members
 
@@ -188,6 +204,11 @@ class TracedProcessGroup(dist.ProcessGroup):
         self.groups_messages = name != "traced_gloo"
         self._records_itself = hasattr(inner, "recorded")  # it says when an operation is over, and makes work handles
         self._parts = None  # between the start and the end of a batch: where its messages are recorded
+        self.described = None  # its name and its ranks, where torch does not know them
+
+    def close(self):
+        """Close its connections, which cannot be used any more. The records may keep the group itself."""
+        self._inner = self._messenger = None
 
     def begin_call(self, called):
         """Begin a collective that is made of messages, described by ``called``; see ``ringzero.record.wire``."""

@@ -1,0 +1,348 @@
+"""ZeRO-1 whose shards survive the loss of ranks.
+
+    surviving = Surviving(module, torch.optim.AdamW, Quorum(expected=4), copies=2, lr=0.01)
+    while surviving.steps < total or not surviving.finish():
+        loss(module, batch(surviving.steps, surviving.rank, surviving.world_size)).backward()
+        surviving.step()        # False: a rank was lost, and this batch is done again by those who are left
+
+In ZeRO-1 each of N ranks keeps 1/N of the optimizer's states, so a rank that dies takes with it what nobody else has.
+Here the right neighbour keeps a rank's chunk too. After the reduce-scatter, a rank sends this neighbour the reduced
+gradient of its chunk, S/N bytes, and both take the same step: the same operations on the same numbers. So the two
+copies stay equal bit by bit, and while nothing fails no state is sent. When ranks are lost, the survivors cut the flat
+vector anew, for as many as they are; each takes what it lacks from a copy that is left (``recut``).
+
+A rank sends 2 (N-1)/N S bytes a step, as in data parallelism, and (copies-1)/N S more, where S is the size of the
+gradients. The states take ``copies`` times the memory that they take in ZeRO-1, K/N bytes an element.
+
+To keep copies in the memory of other machines is the idea of GEMINI (Wang et al., SOSP 2023), which sends the states.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ringzero.collectives.ring import ring_all_gather, ring_broadcast, ring_reduce_scatter
+from ringzero.collectives.run import run
+from ringzero.collectives.schedule import Schedule, chunk_bounds
+from ringzero.record.wire import HEADER_TAG
+from ringzero.unsynced import recut, saved_shards
+from ringzero.unsynced.flat_module import FlatModule
+from ringzero.unsynced.quorum import JOIN, NO, Member, MemberLost, Quorum, QuorumLost, exchanging
+from ringzero.unsynced.saved_shards import SavedSet
+from ringzero.unsynced.shards import Shards
+
+TAG = HEADER_TAG + 1  # of messages that are part of no collective
+NOTHING_YET = -1  # the epoch of shards that a rank does not have
+
+
+@dataclass
+class Spent:
+    """Where a rank's wall time went, in seconds, since it asked to be let in.
+
+    ``useful`` went into steps that count, forward and backward passes included; ``lost`` into steps that did not, and
+    into steps that were undone by going back to a checkpoint; ``reconfiguring`` into finding a quorum and cutting the
+    shards anew; ``saving`` into checkpoints.
+    """
+
+    useful: float = 0.0
+    lost: float = 0.0
+    reconfiguring: float = 0.0
+    saving: float = 0.0
+
+    @property
+    def goodput(self) -> float:
+        """The useful part of the wall time."""
+        return self.useful / ((self.useful + self.lost + self.reconfiguring + self.saving) or 1.0)
+
+
+class Surviving:
+    """``module``, trained by all members of ``quorum``; an optimizer's ``options`` come last, such as ``lr=0.01``.
+
+    ``optimizer`` is a class of ``torch.optim`` that treats each element on its own. ``copies`` ranks keep each chunk,
+    so any ``copies - 1`` ranks may be lost at once. ``checkpoint`` is a folder that all members reach, where each
+    writes its chunk every ``checkpoint_every`` steps. If all copies of a chunk are lost, the members go back to the
+    newest checkpoint. A job that begins with such a folder goes on from it.
+
+    ``steps``  how many steps were committed: the next batch is number ``steps``
+    ``rank``, ``world_size``, ``members``  this rank's place among the members, how many they are, their names
+    ``log``    the members of each step that led to the present parameters: enough to train the same in one process
+    ``spent``  where the time went
+    ``shards`` the chunks that this rank keeps, and their ``optimizer``
+
+    A new member gets from the others what is trained, and what is not (buffers, frozen parameters). At the beginning
+    all get them from the first member. Checkpoints hold what is trained only. The trained parameters must be float32.
+    States are on the CPU. If the module is on a GPU, gradients are copied from there and parameters to there; NCCL is
+    not used, because its survivors would hang.
+
+    Raises ValueError or TypeError for what cannot be trained so, QuorumLost when fewer than ``quorum.least`` members
+    are left, ChunksLost when chunks are gone and there is no checkpoint; both say what is on the disk.
+    """
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        optimizer: type[torch.optim.Optimizer],
+        quorum: Quorum,
+        *,
+        copies: int = 2,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: int = 100,
+        **options: Any,
+    ):
+        for what, value in {"copies": copies, "checkpoint_every": checkpoint_every}.items():
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{what} is {value!r}; give a whole number, 1 or more")
+        self.quorum, self.copies, self._every = quorum, copies, checkpoint_every
+        self._module, self.shards = FlatModule(module), Shards(optimizer, options)
+        self._vector = torch.empty(self._module.numel, device="cpu")  # the parameters, as they were last gathered
+        self._epoch, self.steps = NOTHING_YET, 0  # of the quorum, when the shards were cut
+        self._history: list[tuple[int, list[str | int]]] = []  # (from which step on, these are the members)
+        self.folder = Path(checkpoint) if checkpoint else None
+        if self.folder:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        self._saved: int | None = None  # how many steps the last checkpoint had
+        self.spent, self._since = Spent(), time.monotonic()
+        self._seconds: dict[int, float] = {}  # useful ones, by step
+        self._form()
+
+    @property
+    def rank(self) -> int:
+        return self.quorum.place
+
+    @property
+    def members(self) -> list[str | int]:
+        return self.quorum.names
+
+    @property
+    def world_size(self) -> int:
+        return len(self.members)
+
+    @property
+    def log(self) -> list[list[str | int]]:
+        ends = [first for first, _ in self._history[1:]] + [self.steps]
+        spans = zip(self._history, ends, strict=True)
+        return [members for (first, members), end in spans for _ in range(first, end)]
+
+    # ---- a step
+
+    @torch.no_grad()
+    def step(self) -> bool:
+        """Step with the mean of all members' gradients, and remove these; whether the step counts.
+
+        If it does not, the parameters are as they were, ``steps`` too, and ``rank`` and ``world_size`` are new. After
+        going back to a checkpoint, ``steps`` is less.
+        """
+        gradient = self._module.take_gradient()
+        try:
+            gradients = self._reduced(gradient)
+        except MemberLost:
+            gradients = None
+        verdict = self.quorum.vote(gradients is not None)
+        if gradients is None or verdict == NO:
+            self.spent.lost += self._lap()
+            self._form()
+            return False
+        self.shards.step(gradients)
+        complete = verdict != JOIN and self._gathered()
+        self._seconds[self.steps] = self._lap()
+        self.spent.useful += self._seconds[self.steps]
+        self.steps += 1
+        if not complete:
+            self._form()
+        if self.folder and self.steps % self._every == 0:
+            self._save()
+        return True
+
+    def finish(self) -> bool:
+        """End together: True on all members, or on none, where members were lost or came. Then train on and ask again.
+
+        Without it a rank could end while others still need its chunks.
+        """
+        verdict = self.quorum.finish()
+        if verdict in (NO, JOIN):
+            self._form()
+        return verdict not in (NO, JOIN)
+
+    def _reduced(self, gradient: Tensor) -> dict[int, Tensor]:
+        """``{chunk: its mean gradient}`` of the chunks that this rank keeps."""
+        self._run(ring_reduce_scatter(self.world_size), gradient)
+        own = self._part(gradient, self.rank).div_(self.world_size)
+        gradients = {chunk: torch.empty_like(kept) for chunk, kept in self.shards.kept.items()} | {self.rank: own}
+        copies = recut.keepers(self.rank, self.world_size, self.copies)[1:]
+        self._exchange([(own, peer) for peer in copies], [(gradients[c], c) for c in gradients if c != self.rank])
+        return gradients
+
+    def _gathered(self) -> bool:
+        """Bring the stepped parameters of all chunks into the module. If a member is lost meanwhile, False."""
+        self._part(self._vector, self.rank).copy_(self.shards.kept[self.rank])
+        try:
+            self._run(ring_all_gather(self.world_size), self._vector)
+        except MemberLost:
+            self.quorum.vote(False)  # on the next step, in which the others are
+            return False
+        self._module.write(self._vector)
+        return True
+
+    # ---- another quorum
+
+    @torch.no_grad()
+    def _form(self) -> None:
+        """Find a quorum and cut the shards for its members. The old ones are kept until all members have theirs."""
+        while True:
+            try:
+                members = self.quorum.form(self._epoch)
+                about, rows = self._cut(members)
+            except (QuorumLost, recut.ChunksLost) as error:
+                raise type(error)(f"{error}. {self._on_disk()}") from None
+            except MemberLost:
+                self.quorum.vote(False)
+                continue
+            if self.quorum.vote(True) != NO:
+                break
+        self.shards.replace(rows, about)
+        self._module.write(self._vector)
+        self.steps, self._epoch = about["steps"], self.quorum.epoch
+        before = [(first, names) for first, names in about["history"] if first < self.steps]
+        self._history = [*before, (self.steps, list(self.members))]
+        self._count_as_lost([step for step in self._seconds if step >= self.steps])
+        self.spent.reconfiguring += self._lap()
+        if self.folder and about["source"] == "disk" and self.rank == 0:
+            saved_shards.remove(self.folder, self.steps)  # what is undone
+        if self.folder and about["source"] == "start":
+            self._save()
+
+    def _cut(self, members: list[Member]) -> tuple[dict[str, Any], dict[int, Tensor]]:
+        """What all members must know, and ``{chunk: rows}`` of the chunks to keep; ``_vector`` becomes whole."""
+        newest = max(epoch for _, epoch in members)
+        current = {name: place for place, (name, epoch) in enumerate(members) if epoch == newest}
+        pieces, leader = self._pieces(newest, current), min(current.values())
+        about = self.quorum.share(self._about(pieces) if self.rank == leader else None)
+        have = current.values() if newest != NOTHING_YET else [leader]
+        self._send_untrained(leader, [place for place in range(len(members)) if place not in have])
+        keeps = recut.kept_by(self.rank, self.world_size, self.copies)
+        if about["source"] == "start":
+            self._vector.copy_(self._module.parameters())
+            self._run(ring_broadcast(self.world_size, leader), self._vector)
+            return about, {chunk: self._part(self._vector, chunk).clone()[None] for chunk in keeps}
+        if self.folder and pieces is None:
+            saved, numel = SavedSet(*about["set"]), self._module.numel
+            rows = {chunk: saved_shards.read(self.folder, saved, numel, *self._bounds(chunk)) for chunk in keeps}
+        else:
+            assert pieces is not None
+            rows = self._moved(pieces, keeps, 1 + len(about["rows"]), newest)
+        self._part(self._vector, self.rank).copy_(rows[self.rank][0])
+        self._run(ring_all_gather(self.world_size), self._vector)
+        return about, rows
+
+    def _pieces(self, newest: int, current: dict[str | int, int]) -> list[recut.Piece] | None:
+        """How the shards that were cut in epoch ``newest`` travel; None if there are none, or not enough of them."""
+        if newest == NOTHING_YET:
+            return None
+        before = self.quorum.names_in(newest)
+        now_at = {place: current[name] for place, name in enumerate(before) if name in current}
+        try:
+            return recut.pieces(self._module.numel, self.copies, len(before), now_at, self.world_size)
+        except recut.ChunksLost as lost:
+            if self.folder and saved_shards.newest(self.folder):
+                return None
+            keepers = {chunk: [before[place] for place in places] for chunk, places in lost.kept_by.items()}
+            raise recut.ChunksLost.of(keepers, len(before)) from None
+
+    def _about(self, pieces: list[recut.Piece] | None) -> dict[str, Any]:
+        """What the leader tells the others: where the shards come from, and what is no row of theirs."""
+        if pieces is not None:
+            return {"source": "members"} | self._progress()
+        if self.folder and (saved := saved_shards.newest(self.folder)):
+            return {"source": "disk", "set": saved} | saved_shards.about(self.folder, saved)
+        return {"source": "start", "steps": 0, "history": [], "rows": [], "numbers": {}}
+
+    def _progress(self) -> dict[str, Any]:
+        return {"steps": self.steps, "history": self._history} | self.shards.about()
+
+    def _moved(self, pieces: list[recut.Piece], keeps: list[int], rows: int, epoch: int) -> dict[int, Tensor]:
+        """The chunks to keep, so many ``rows`` each, from what this rank and others kept in an ``epoch``."""
+        begins = chunk_bounds(self._module.numel, len(self.quorum.names_in(epoch))).tolist()
+        mine = {chunk: self.shards.rows(chunk) for chunk in self.shards.kept} if epoch == self._epoch else {}
+        sends, receives, arrived = [], [], []
+        for source, target, before, now, start, stop in pieces:
+            if source == self.rank:
+                piece = mine[before][:, start - begins[before] : stop - begins[before]].contiguous()
+            elif target == self.rank:
+                piece = torch.empty(rows, stop - start, device="cpu")
+                receives.append((piece, source))
+            if target == self.rank:
+                arrived.append((now, piece))
+            elif source == self.rank:
+                sends.append((piece, target))
+        self._exchange(sends, receives)
+        return {
+            chunk: torch.cat([torch.empty(rows, 0, device="cpu"), *(p for now, p in arrived if now == chunk)], dim=1)
+            for chunk in keeps
+        }
+
+    def _send_untrained(self, leader: int, others: list[int]) -> None:
+        """Bring the leader's buffers and frozen parameters to others."""
+        parts = self._module.untrained_bytes() if others else []
+        if self.rank == leader:
+            self._exchange([(part, place) for place in others for part in parts], [])
+        elif self.rank in others:
+            self._exchange([], [(part, leader) for part in parts])
+            self._module.write_untrained(parts)
+
+    # ---- checkpoints
+
+    def _save(self) -> None:
+        """Write this rank's chunk. The set before the last is no longer needed: all have written the last."""
+        assert self.folder is not None
+        saved = SavedSet(self.steps, self._epoch, self.world_size)
+        saved_shards.save(self.folder, saved, self.rank, self.shards.rows(self.rank), self._progress())
+        if self.rank == 0 and self._saved is not None:
+            saved_shards.remove(self.folder, -1, self._saved)
+        self._saved = self.steps
+        self.spent.saving += self._lap()
+
+    def _on_disk(self) -> str:
+        if self.folder is None:
+            return "No state is on a disk: no checkpoint folder was given"
+        saved = saved_shards.newest(self.folder)
+        if saved is None:
+            return f"No state is on a disk: {self.folder} holds no complete set"
+        return f"The last state on a disk is that of step {saved.steps}, in {self.folder}"
+
+    # ---- messages and time
+
+    def _bounds(self, chunk: int) -> list[int]:
+        """Where the chunk starts, where it stops."""
+        return chunk_bounds(self._module.numel, self.world_size)[chunk : chunk + 2].tolist()
+
+    def _part(self, vector: Tensor, chunk: int) -> Tensor:
+        return vector[slice(*self._bounds(chunk))]
+
+    def _run(self, schedule: Schedule, vector: Tensor) -> None:
+        """A collective of the members, in place. Raises MemberLost."""
+        with exchanging():
+            run(schedule, vector, "sum", self.quorum.group)
+
+    def _exchange(self, sends: list[tuple[Tensor, int]], receives: list[tuple[Tensor, int]]) -> None:
+        """Send and receive ``(tensor, peer)``. Raises MemberLost."""
+        group = self.quorum.group
+        with exchanging():
+            works = [group.recv([tensor], peer, TAG) for tensor, peer in receives if tensor.numel()]
+            works += [group.send([tensor], peer, TAG) for tensor, peer in sends if tensor.numel()]
+            for work in works:
+                work.wait()
+
+    def _lap(self) -> float:
+        """Seconds since this was last asked."""
+        since, self._since = self._since, time.monotonic()
+        return self._since - since
+
+    def _count_as_lost(self, steps: list[int]) -> None:
+        for step in steps:
+            undone = self._seconds.pop(step)
+            self.spent.useful -= undone
+            self.spent.lost += undone
