@@ -15,7 +15,7 @@ PACKAGE = Path(ringzero.__file__).parent
 # Rooms whose names are for users; where a room has no ``__all__``, all public names of its modules are.
 PUBLIC = (
     *("collectives", "costs", "data_parallel", "figures", "lab", "measure", "network", "processes"),
-    *("ranks", "record", "zero"),
+    *("ranks", "record", "tasks", "unsynced", "zero"),
 )
 
 

@@ -1,1 +1,31 @@
-"""Training without full synchronisation: parameter servers, local SGD, gossip, a quorum, compression."""
+"""Training without full synchronisation: parameter servers, local SGD, gossip, a quorum, compression.
+
+| what is given up                     | classes                                                                         |
+|--------------------------------------|---------------------------------------------------------------------------------|
+| that all ranks are equal             | ``ParameterServer`` with a rule; ``ServedByCollectives``, which gives up nothing |
+| that gradients are fresh             | ``ParameterServer`` with ``BoundedStaleness``, ``Pairwise``                     |
+| that models agree after every step   | ``LocalSGD``, ``DiLoCo``                                                        |
+| that models agree at all             | ``Gossip``, ``PushSum``, ``Pairwise``                                           |
+| that the sum is exact                | ``ringzero.unsynced.compression``                                               |
+| that every rank lives to the end     | ``Surviving`` on a ``Quorum``                                                   |
+"""
+
+from ringzero.unsynced.by_collectives import ServedByCollectives
+from ringzero.unsynced.gossip import Gossip
+from ringzero.unsynced.local import DiLoCo, LocalSGD
+from ringzero.unsynced.pairwise import Pairwise
+from ringzero.unsynced.parameter_server import ParameterServer
+from ringzero.unsynced.push_sum import PushSum
+from ringzero.unsynced.serving import BoundedStaleness, Synchronous
+
+__all__ = [
+    "BoundedStaleness",
+    "DiLoCo",
+    "Gossip",
+    "LocalSGD",
+    "Pairwise",
+    "ParameterServer",
+    "PushSum",
+    "ServedByCollectives",
+    "Synchronous",
+]

@@ -93,7 +93,9 @@ class Synchronous(Rule):
             raise ValueError(f"backup is {self.backup!r}; give the number of workers not waited for, 0 or more")
         self.may_lose = self.backup
 
-    def pushed(self, served, worker, based_on, gradient, workers, apply):
+    def pushed(
+        self, served: Served, worker: int, based_on: int, gradient: Tensor, workers: Workers, apply: Apply
+    ) -> list[int]:
         if based_on < served.version:
             self.dropped += 1
             return [worker]
@@ -103,7 +105,7 @@ class Synchronous(Rule):
         served.log.append((worker, based_on))
         return self.released(served, workers, apply)
 
-    def released(self, served, workers, apply):
+    def released(self, served: Served, workers: Workers, apply: Apply) -> list[int]:
         if served.came < max(1, min(workers.number - self.backup, len(workers.live))):
             return []
         apply(served, served.total.div_(served.came))
@@ -131,14 +133,16 @@ class BoundedStaleness(Rule):
             )
         self.may_lose = math.inf
 
-    def pushed(self, served, worker, based_on, gradient, workers, apply):
+    def pushed(
+        self, served: Served, worker: int, based_on: int, gradient: Tensor, workers: Workers, apply: Apply
+    ) -> list[int]:
         apply(served, gradient / workers.number)
         served.log.append((worker, based_on))
         served.pushes[worker] = served.pushes.get(worker, 0) + 1
         served.waiting.append(worker)
         return self.released(served, workers, apply)
 
-    def released(self, served, workers, apply):
+    def released(self, served: Served, workers: Workers, apply: Apply) -> list[int]:
         slowest = min((served.pushes.get(worker, 0) for worker in workers.live), default=0)
         answered = [worker for worker in served.waiting if served.pushes[worker] - slowest <= self.bound]
         served.waiting = [worker for worker in served.waiting if worker not in answered]
