@@ -590,7 +590,7 @@ def test_the_bandwidth_that_hides_a_fragment():
 
 # ---- compression
 
-WORLDS, SIZES = [1, 2, 3, 4, 5], [1, 7, 64, 1001]
+WORLDS, SIZES = [1, 2, 3, 4, 5], [1, 7, 100, 1001]
 
 
 def sent(collective, algorithm, n, chunk_bytes):
