@@ -16,7 +16,9 @@ from ringzero.unsynced.local import DiLoCo, LocalSGD
 from ringzero.unsynced.pairwise import Pairwise
 from ringzero.unsynced.parameter_server import ParameterServer
 from ringzero.unsynced.push_sum import PushSum
+from ringzero.unsynced.quorum import Quorum
 from ringzero.unsynced.serving import BoundedStaleness, Synchronous
+from ringzero.unsynced.surviving import Surviving
 
 __all__ = [
     "BoundedStaleness",
@@ -26,6 +28,8 @@ __all__ = [
     "Pairwise",
     "ParameterServer",
     "PushSum",
+    "Quorum",
     "ServedByCollectives",
+    "Surviving",
     "Synchronous",
 ]
