@@ -40,7 +40,7 @@ def test_the_bert_of_chapter_6_is_a_task_too():
 
 @pytest.mark.skipif(missing_ability() is not None, reason="needs an emulated cluster")
 def test_the_bench_prints_loss_bytes_and_seconds_beside_data_parallelism(tmp_path):
-    options = "--ranks 2 --steps 16 --seeds 1 --rate 1gbit --methods".split()
+    options = ["--ranks", "2", "--steps", "16", "--seeds", "1", "--rate", "1gbit", "--methods"]
     page = tmp_path / "page.html"
     done = CliRunner().invoke(
         main, ["bench", "unsynced", *options, "local SGD;top 1 %", "--figure", str(page)], catch_exceptions=False
@@ -48,7 +48,7 @@ def test_the_bench_prints_loss_bytes_and_seconds_beside_data_parallelism(tmp_pat
     assert done.exit_code == 0, done.output
     for name in ("DDP", "local SGD", "top 1 %"):
         for metric in ("final loss", "bytes a step", "step time"):
-            assert any(line.startswith(f"{name}, 2 ranks") and metric in line for line in done.output.splitlines())
+            assert any(line.startswith(f"{name}, 2 ranks") and metric in line for line in done.stdout.splitlines())
     assert page.read_text().count("<svg") == 2
 
 

@@ -171,7 +171,12 @@ def _through_servers(servers: int, shapes: Shapes, n: int, steps: int) -> float:
     return sum(sent for sent, _ in served.exchanged_bytes(sizes, n, servers, steps=steps))
 
 
-def _now_and_then(every: int, bits: int, fragments: int, shapes: Shapes, n: int, steps: int) -> float:
+def _averages(shapes: Shapes, n: int, steps: int) -> float:
+    """Local SGD's, the one at the end among them."""
+    return -(-steps // EVERY) * n * kept_local.outer_step_bytes(_numel(shapes), n)
+
+
+def _outer_steps(every: int, bits: int, fragments: int, shapes: Shapes, n: int, steps: int) -> float:
     sizes = [
         sum(p.numel() for layer in part for p in layer) for part in fragments_of(layers_of(_like(shapes)), fragments)
     ]
@@ -225,13 +230,11 @@ METHODS: dict[str, Method] = {
     "sharded server": Method(partial(_server, servers=2), partial(_through_servers, 2)),
     "asynchronous": Method(partial(_server, rule=BoundedStaleness), partial(_through_servers, 1)),
     "staleness 2": Method(partial(_server, rule=partial(BoundedStaleness, 2)), partial(_through_servers, 1)),
-    "local SGD": Method(partial(_own, LocalSGD, every=EVERY, algorithm="ring"), partial(_now_and_then, EVERY, 32, 1)),
-    "DiLoCo": Method(
-        partial(_own, DiLoCo, every=2 * EVERY, algorithm="ring"), partial(_now_and_then, 2 * EVERY, 32, 1)
-    ),
+    "local SGD": Method(partial(_own, LocalSGD, every=EVERY, algorithm="ring"), partial(_outer_steps, EVERY, 32, 1)),
+    "DiLoCo": Method(partial(_own, DiLoCo, every=2 * EVERY, algorithm="ring"), partial(_outer_steps, 2 * EVERY, 32, 1)),
     "streaming DiLoCo": Method(
         partial(_own, DiLoCo, every=2 * EVERY, fragments=2, delay=2, mixing=0.5, bits=4),
-        partial(_now_and_then, 2 * EVERY, 4, 2),
+        partial(_outer_steps, 2 * EVERY, 4, 2),
     ),
     "gossip, ring": Method(partial(_own, Gossip, graph=graphs.ring), partial(_to_neighbours, "ring", 0)),
     "gossip, one peer": Method(
