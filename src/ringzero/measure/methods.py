@@ -230,7 +230,7 @@ METHODS: dict[str, Method] = {
     "sharded server": Method(partial(_server, servers=2), partial(_through_servers, 2)),
     "asynchronous": Method(partial(_server, rule=BoundedStaleness), partial(_through_servers, 1)),
     "staleness 2": Method(partial(_server, rule=partial(BoundedStaleness, 2)), partial(_through_servers, 1)),
-    "local SGD": Method(partial(_own, LocalSGD, every=EVERY, algorithm="ring"), partial(_outer_steps, EVERY, 32, 1)),
+    "local SGD": Method(partial(_own, LocalSGD, every=EVERY, algorithm="ring"), _averages),
     "DiLoCo": Method(partial(_own, DiLoCo, every=2 * EVERY, algorithm="ring"), partial(_outer_steps, 2 * EVERY, 32, 1)),
     "streaming DiLoCo": Method(
         partial(_own, DiLoCo, every=2 * EVERY, fragments=2, delay=2, mixing=0.5, bits=4),

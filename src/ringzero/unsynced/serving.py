@@ -108,6 +108,7 @@ class Synchronous(Rule):
     def released(self, served: Served, workers: Workers, apply: Apply) -> list[int]:
         if served.came < max(1, min(workers.number - self.backup, len(workers.live))):
             return []
+        assert served.total is not None  # of at least one
         apply(served, served.total.div_(served.came))
         served.total, served.came = None, 0
         answered, served.waiting = served.waiting, []
