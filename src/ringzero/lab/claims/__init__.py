@@ -1,15 +1,19 @@
 """What a check can claim about a run: each claim is a function that takes a ``Run`` and returns None, or why not.
 
 Claims about one subject are in the module of its name: ``traffic`` (what was sent), ``training``, ``buckets``,
-``sharded``, ``flat``, ``optimizers``, ``recomputation``, ``host_tier``, ``window``, ``quantised``, ``formulas``.
-Those that many labs make are here.
+``sharded``, ``flat``, ``optimizers``, ``recomputation``, ``host_tier``, ``window``, ``quantised``, ``local_steps``,
+``mixing``, ``compressed``, ``methods``, ``formulas``. Those that many labs make are here.
 """
 
 from ringzero.lab.claims import (
     buckets,
+    compressed,
     flat,
     formulas,
     host_tier,
+    local_steps,
+    methods,
+    mixing,
     optimizers,
     quantised,
     recomputation,
@@ -44,6 +48,7 @@ __all__ = [
     "buckets",
     "close",
     "close_by_name",
+    "compressed",
     "counts",
     "entry",
     "equal",
@@ -57,6 +62,9 @@ __all__ = [
     "has_its_chunk_of_the_sum",
     "host_tier",
     "left_everything_else_alone",
+    "local_steps",
+    "methods",
+    "mixing",
     "nobody_leaves_early",
     "nothing_changes",
     "number",

@@ -1,0 +1,179 @@
+"""Ranks that train alone for some steps: the parameters before every step, and what was sent between the steps."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ringzero.lab.harness import training
+from ringzero.lab.harness.sharded import numbers
+from ringzero.lab.payloads import payloads
+from ringzero.lab.unaided import UNSYNCED, unaided
+
+SHAPES = ((5, 3), (7,), (2, 2, 2))  # of the parameters of ``outer_rounds``
+
+
+class Momentum:
+    """Gradient descent with momentum; torch.optim takes seconds to import."""
+
+    def __init__(self, parameters, rate=0.2, momentum=0.9):
+        self.parameters, self.rate, self.momentum = list(parameters), rate, momentum
+        self.velocities = [torch.zeros_like(p) for p in self.parameters]
+
+    @torch.no_grad()
+    def step(self):
+        for p, velocity in zip(self.parameters, self.velocities, strict=True):
+            if p.grad is not None:
+                velocity.mul_(self.momentum).add_(p.grad)
+                p.sub_(self.rate * velocity)
+
+    def zero_grad(self):
+        for p in self.parameters:
+            p.grad = None
+
+
+class Signs(Momentum):
+    """As ``Momentum``, but it takes only the sign of its velocity: averaging is not linear any more, as with Adam."""
+
+    @torch.no_grad()
+    def step(self):
+        for p, velocity in zip(self.parameters, self.velocities, strict=True):
+            if p.grad is not None:
+                velocity.mul_(self.momentum).add_(p.grad)
+                p.sub_(0.1 * self.rate * velocity.sign())
+
+
+OPTIMIZERS = {"momentum": Momentum, "signs": Signs}
+
+
+def train(
+    local_sgd: Callable,
+    *,
+    seed: int,
+    steps: int,
+    h: int,
+    optimizer: str = "momentum",
+    hidden: tuple = (7, 5),
+    **model: Any,
+) -> dict:
+    """``local_sgd(model, optimizer, loss_of, batches, h)`` on models that begin alike, each rank on its part.
+
+    Reported are all trained parameters as one vector before each step (``began``) and at the ``end``, how many tensors
+    had been sent before each step (``sent_before``) and these tensors (``sent``), and whether parameters are the
+    objects that they were.
+    """
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    module = training.Model(seed, hidden, **model)
+    objects = [id(p) for p in module.parameters()]
+    began, sent_before = [], []
+
+    def loss_of(model, batch):
+        began.append(vector_of(module))
+        sent_before.append(len(sent))
+        return training.loss_of(model, batch, rank, ranks)
+
+    with unaided(*UNSYNCED), payloads() as sent:
+        made = OPTIMIZERS[optimizer](module.trained().values())
+        local_sgd(module, made, loss_of, batches_of(seed, steps), h)
+    return {
+        "began": began,
+        "end": vector_of(module),
+        "sent": sent,
+        "sent_before": sent_before,
+        "kept": objects == [id(p) for p in module.parameters()],
+    }
+
+
+def batches_of(seed: int, steps: int) -> list[int]:
+    return [100 * seed + step for step in range(steps)]
+
+
+def vector_of(module: training.Model) -> torch.Tensor:
+    """A copy of all trained parameters, end to end."""
+    return torch.cat([p.detach().reshape(-1) for p in module.trained().values()])
+
+
+def alone(
+    ranks: int,
+    *,
+    seed: int,
+    steps: int,
+    h: int,
+    optimizer: str = "momentum",
+    hidden: tuple = (7, 5),
+    averaged: str = "parameters",
+    **model: Any,
+) -> tuple[list, list]:
+    """``(before, after)`` each step the vectors of all ranks, if one process does it all; ``after`` averaging.
+
+    ``averaged`` is "parameters", every h steps; or "velocities", these too; or "gradients", in each step; or "nothing".
+    """
+    modules = [training.Model(seed, hidden, **model) for _ in range(ranks)]
+    optimizers = [OPTIMIZERS[optimizer](module.trained().values()) for module in modules]
+    before, after = [], []
+    for step, batch in enumerate(batches_of(seed, steps), 1):
+        before.append([vector_of(module) for module in modules])
+        for rank, (module, each) in enumerate(zip(modules, optimizers, strict=True)):
+            each.zero_grad()
+            training.loss_of(module, batch, rank, ranks).backward()
+        if averaged == "gradients":
+            _average([[p.grad for p in module.trained().values()] for module in modules])
+        for each in optimizers:
+            each.step()
+        after.append([vector_of(module) for module in modules])
+        if averaged in ("parameters", "velocities") and is_due(step, steps, h):
+            _average([list(module.trained().values()) for module in modules])
+            if averaged == "velocities":
+                _average([each.velocities for each in optimizers])
+    return before, [*after, [vector_of(module) for module in modules]]
+
+
+def is_due(step: int, steps: int, h: int) -> bool:
+    """Whether ranks average after this step, counted from 1: after every h-th, and after the last."""
+    return step % h == 0 or step == steps
+
+
+@torch.no_grad()
+def _average(lists):
+    """Make the i-th tensors of all ranks' lists their mean."""
+    for some in zip(*lists, strict=True):
+        mean = torch.stack([t.detach() for t in some]).mean(0)
+        for tensor in some:
+            tensor.copy_(mean)
+
+
+def outer_rounds(
+    make: Callable, *, seed: int, lr: float, momentum: float, rounds: int = 3, shapes: tuple = SHAPES
+) -> dict:
+    """``make(parameters, lr, momentum)``, and in each round local changes, then ``step()``.
+
+    Reported are all parameters as one vector after each round, the tensors ``sent`` and how many before each round and
+    at the end (``sent_before``), and whether parameters are the objects that they were.
+    """
+    rank, here = dist.get_rank(), torch.get_default_device()
+    parameters = [torch.nn.Parameter(start_of(seed, i, shape).to(here)) for i, shape in enumerate(shapes)]
+    handed_out, values, sent_before = list(parameters), [], []
+    with unaided(*UNSYNCED), payloads() as sent:
+        outer = make(handed_out, lr, momentum)
+        for turn in range(rounds):
+            with torch.no_grad():
+                for i, p in enumerate(parameters):
+                    p.add_(change_of(seed, i, shapes[i], turn, rank).to(here))
+            sent_before.append(len(sent))
+            outer.step()
+            values.append(torch.cat([p.detach().reshape(-1).clone() for p in parameters]))
+        sent_before.append(len(sent))
+    kept = all(p is q for p, q in zip(parameters, handed_out, strict=True))
+    return {"values": values, "sent": sent, "sent_before": sent_before, "kept": kept}
+
+
+def start_of(seed: int, i: int, shape: tuple) -> torch.Tensor:
+    return numbers(shape, 1000 * seed + i)
+
+
+def change_of(seed: int, i: int, shape: tuple, turn: int, rank: int) -> torch.Tensor:
+    """What a rank's local steps of a round change of parameter i."""
+    return 0.3 * numbers(shape, 1000 * seed + 100 + 20 * turn + i) + 0.3 * numbers(
+        shape, 1000 * seed + 500 + 20 * turn + i + 7919 * (rank + 1)
+    )

@@ -1,0 +1,99 @@
+"""Graphs of ranks, weights with which neighbours are mixed, and rounds of gossip with these weights."""
+
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+
+from ringzero.lab.harness.sharded import numbers
+from ringzero.lab.payloads import payloads
+from ringzero.lab.unaided import UNSYNCED, unaided
+
+Weights = list[list[float]]
+
+
+def graph(kind: str, n: int) -> list[list[int]]:
+    """The neighbours of each of n ranks, in order.
+
+    ``kind`` is "ring", "path", "star", "complete", "kite" (a ring, and rank 0 beside everyone), "wheels" (two rings
+    that nothing joins: the first half of the ranks, the rest) or "alone" (no neighbours).
+    """
+    edges = {
+        "ring": [(r, (r + 1) % n) for r in range(n)],
+        "path": [(r, r + 1) for r in range(n - 1)],
+        "star": [(0, r) for r in range(1, n)],
+        "complete": [(r, s) for r in range(n) for s in range(r)],
+        "kite": [(r, (r + 1) % n) for r in range(n)] + [(0, r) for r in range(1, n)],
+        "wheels": [
+            (start + r, start + (r + 1) % size)
+            for start, size in ((0, n // 2), (n // 2, n - n // 2))
+            for r in range(size)
+        ],
+        "alone": [],
+    }[kind]
+    return [sorted({s for edge in edges if r in edge for s in edge} - {r}) for r in range(n)]
+
+
+def weights(kind: str, n: int) -> Weights:
+    """Row r says how much rank r takes of whom; each row's sum is 1.
+
+    "half left": half of its own and half of its left neighbour's. "other for each": of its own and of both neighbours
+    on a ring, in parts that no other rank has. "swap": all of its left neighbour's. "skip": half of that of the rank
+    two to the left, where there are at least 3. Else a ``graph`` with Metropolis-Hastings weights.
+    """
+    if kind in ("half left", "swap", "skip"):
+        own, step = {"half left": (0.5, 1), "swap": (0.0, 1), "skip": (0.5, 2 if n > 2 else 1)}[kind]
+        return _rows(
+            n, {(r, s): own * (r == s) + (1 - own) * (s == (r - step) % n) for r in range(n) for s in range(n)}
+        )
+    if kind == "other for each":
+        parts = {(r, s): 1.0 + 3 * r + 5 * s for r, near in enumerate(graph("ring", n)) for s in [r, *near]}
+        sums = [sum(part for (row, _), part in parts.items() if row == r) for r in range(n)]
+        return _rows(n, {(r, s): part / sums[r] for (r, s), part in parts.items()})
+    return _metropolis(graph(kind, n))
+
+
+def _rows(n, entries):
+    return [[float(entries.get((r, s), 0.0)) for s in range(n)] for r in range(n)]
+
+
+def _metropolis(neighbours):
+    n, degree = len(neighbours), [len(near) for near in neighbours]
+    entries = {(r, s): 1 / (1 + max(degree[r], degree[s])) for r in range(n) for s in neighbours[r]}
+    return _rows(n, entries | {(r, r): 1 - sum(entries[r, s] for s in neighbours[r]) for r in range(n)})
+
+
+def mix(metropolis: Callable, gap: Callable, *, kind: str, n: int) -> dict:
+    """What ``metropolis`` says of a ``graph``, and ``gap`` of the ``weights`` of that name."""
+    with unaided(*UNSYNCED, "ringzero.costs"):
+        found = None
+        if kind not in ("half left", "swap", "skip", "other for each"):
+            neighbours = graph(kind, n)
+            found = metropolis(neighbours)
+            found = found.tolist() if isinstance(found, torch.Tensor) else found
+        return {"weights": found, "gap": gap(weights(kind, n))}
+
+
+def rounds(
+    gossip: Callable, *, kind: str, seed: int, shape: tuple = (37,), precision: str = "float32", rounds: int = 1
+) -> dict:
+    """``x = gossip(x, weights)``, round after round: x before and after each, and the tensors ``sent``.
+
+    ``kept`` says whether the x that was given stayed as it was.
+    """
+    rank, n, here = dist.get_rank(), dist.get_world_size(), torch.get_default_device()
+    x, kept = value_of(seed, rank, shape, precision).to(here), True
+    values, mixing = [x.clone()], weights(kind, n)
+    with unaided(*UNSYNCED), payloads() as sent:
+        for _ in range(rounds):
+            before = x.clone()
+            mixed = gossip(x, mixing)
+            kept = kept and torch.equal(x, before)
+            x = mixed.clone()
+            values.append(x.clone())
+    return {"values": values, "sent": sent, "kept": kept}
+
+
+def value_of(seed: int, rank: int, shape: tuple, precision: str) -> torch.Tensor:
+    """What a rank begins with, on the CPU."""
+    return (1 + rank + numbers(shape, 100 * seed + rank)).to(getattr(torch, precision))

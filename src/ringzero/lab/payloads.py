@@ -1,0 +1,110 @@
+"""What a student's code gives to the other ranks, kept as copies, while every other way to them is closed.
+
+The records of a rank say how many bytes it sent. A fake that sends as many zeros and carries the data by a way that
+nobody records would pass. So a check can look at what was sent, and other process groups, stores, sockets and files
+that are written raise an error meanwhile. This closes what a program does openly; it is no prison.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from ringzero.record.recording_group import TracedProcessGroup
+
+# Methods of a process group, and which argument holds what this rank gives.
+GIVEN = {
+    **dict.fromkeys(("send", "allreduce", "allreduce_coalesced", "broadcast", "reduce"), 0),
+    **dict.fromkeys(("allgather", "allgather_coalesced", "all_gather_single", "_allgather_base"), 1),
+    **dict.fromkeys(("all_gather_single_coalesced", "allgather_into_tensor_coalesced", "gather", "scatter"), 1),
+    **dict.fromkeys(("reduce_scatter", "reduce_scatter_single", "_reduce_scatter_base", "alltoall"), 1),
+    **dict.fromkeys(("all_to_all_single", "alltoall_base"), 1),
+}
+GROUPS = ("_new_process_group_helper", "_get_default_store", "_get_process_group_store")  # all others call these
+STORES = ("FileStore", "TCPStore", "HashStore", "ProcessGroupGloo")
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+SOCKETS = ("socket.connect", "socket.bind", "socket.sendto", "mmap.__new__")
+
+_closed = False  # whether files and sockets are closed now; an audit hook cannot be taken out again
+
+
+@contextmanager
+def payloads() -> Iterator[list[torch.Tensor]]:
+    """Inside, a list grows by a copy of each tensor that this rank hands to the default process group.
+
+    Another process group, a store, a socket and a file opened for writing raise an error.
+    """
+    given: list[torch.Tensor] = []
+    with ExitStack() as stack:
+        for name, place in GIVEN.items():
+            method = vars(TracedProcessGroup)[name]
+            stack.callback(setattr, TracedProcessGroup, name, method)
+            setattr(TracedProcessGroup, name, _keeping(method, place, given))
+        stack.enter_context(_no_other_way())
+        yield given
+
+
+def _keeping(method: Callable, place: int, given: list) -> Callable:
+    def kept(self: TracedProcessGroup, *args: Any, **options: Any) -> Any:
+        given.extend(tensor.detach().clone() for tensor in _tensors(args[place]))
+        return method(self, *args, **options)
+
+    return kept
+
+
+def _tensors(tree):
+    if isinstance(tree, torch.Tensor):
+        yield tree
+        return
+    for item in tree or ():
+        yield from _tensors(item)
+
+
+@contextmanager
+def _no_other_way():
+    global _closed
+    if not getattr(_audit, "installed", False):
+        sys.addaudithook(_audit)
+        _audit.installed = True
+    with ExitStack() as stack:
+        for name in GROUPS:
+            function = getattr(distributed_c10d, name, None)
+            if function is not None:
+                stack.callback(setattr, function, "__code__", function.__code__)
+                function.__code__ = _refuse.__code__
+        for name in STORES:
+            kind = getattr(dist, name, None)
+            if kind is not None:
+                stack.callback(setattr, kind, "__init__", kind.__init__)
+                kind.__init__ = _refuse
+        world = distributed_c10d._world.pg_map
+        for group, (backend, store) in list(world.items()):
+            stack.callback(partial(world.__setitem__, group, (backend, store)))
+            world[group] = (backend, None)
+        stack.callback(_close, _closed)
+        _closed = True
+        yield
+
+
+def _close(before):
+    global _closed
+    _closed = before
+
+
+def _refuse(*_, **__):
+    raise RuntimeError("use the default process group: what travels by another group or a store is not counted")
+
+
+def _audit(event, args):
+    if not _closed:
+        return
+    if event == "open" and isinstance(args[2], int) and args[2] & WRITES:
+        raise PermissionError(f"{args[0]!r} is opened for writing: ranks may talk through the default group alone")
+    if event in SOCKETS:
+        raise PermissionError(f"{event}: ranks may talk through the default process group alone")

@@ -1,0 +1,8 @@
+"""The memory is added into the gradient that was given."""
+
+
+# caught by: test_ErrorFeedback
+# says: rank 0 changed a gradient it was given
+# %% ErrorFeedback: changed
+# -         corrected = gradient + self.memory
+# +         corrected = gradient.add_(self.memory)

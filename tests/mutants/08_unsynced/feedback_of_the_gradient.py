@@ -1,0 +1,8 @@
+"""What is left of this gradient alone: what was left out before is lost."""
+
+
+# caught by: test_ErrorFeedback
+# says: what was left out before that step is lost
+# %% ErrorFeedback: changed
+# -         self.memory = corrected - mine
+# +         self.memory = gradient - mine

@@ -1,0 +1,8 @@
+"""The second largest eigenvalue, where one below 0 has the largest magnitude."""
+
+
+# caught by: test_metropolis
+# says: the gap is 2.000000, expected 0.000000
+# %% metropolis: changed
+# -     magnitudes = torch.linalg.eigvalsh(torch.tensor(weights, dtype=torch.float64)).abs().sort().values
+# +     magnitudes = torch.linalg.eigvalsh(torch.tensor(weights, dtype=torch.float64))

@@ -1,0 +1,8 @@
+"""Its own x is left out."""
+
+
+# caught by: test_gossip
+# says: its own x is missing
+# %% gossip: changed
+# -     mixed = weights[r][r] * x
+# +     mixed = torch.zeros_like(x)

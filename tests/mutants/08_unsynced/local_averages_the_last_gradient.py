@@ -1,0 +1,18 @@
+"""After h steps the gradient is averaged, not the parameters."""
+
+
+# caught by: test_local_sgd
+# says: on rank 0 before step 4 the vector of parameters is off by up to
+# %% local_sgd: changed
+# -         optimizer.step()
+# -         if step % h == 0 or step == len(batches):
+# -             for p in model.parameters():
+# -                 if p.requires_grad:
+# -                     dist.all_reduce(p.data)
+# -                     p.data /= dist.get_world_size()
+# +         if step % h == 0 or step == len(batches):
+# +             for p in model.parameters():
+# +                 if p.requires_grad:
+# +                     dist.all_reduce(p.grad)
+# +                     p.grad /= dist.get_world_size()
+# +         optimizer.step()

@@ -1,0 +1,8 @@
+"""It steps away from where the ranks went."""
+
+
+# caught by: test_OuterStep
+# says: it steps away from where the ranks went
+# %% OuterStep: changed
+# -             change = start - p
+# +             change = p - start

@@ -1,0 +1,7 @@
+"""The sum of the changes."""
+
+
+# caught by: test_OuterStep
+# says: the changes were added up and not averaged
+# %% OuterStep: changed
+# -             change /= dist.get_world_size()

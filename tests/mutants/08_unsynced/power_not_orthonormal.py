@@ -1,0 +1,7 @@
+"""The columns of P stay as they are."""
+
+
+# caught by: test_PowerSGD
+# says: it is a multiple of what comes without orthonormal columns
+# %% PowerSGD: changed
+# -         p = torch.linalg.qr(p).Q

@@ -1,0 +1,8 @@
+"""An error where k is larger than the vector."""
+
+
+# caught by: test_top_k_mean
+# says: raised RuntimeError: selected index k out of range
+# %% top_k_mean: changed
+# -     indices = vector.abs().topk(min(k, vector.numel())).indices.int()
+# +     indices = vector.abs().topk(k).indices.int()
