@@ -34,7 +34,7 @@ class RandomK(Compressor):
         sent += torch.where(values.isfinite().all(), 0.0, torch.nan)  # what is not chosen may be what is not finite
         if not self.error_feedback:
             sent *= widths
-        values[indices] = 0
+        values.index_fill_(0, indices, 0)
         all_reduce(sent, group=exchange.group)
         return torch.zeros_like(values).index_copy_(0, indices, sent / exchange.ranks)
 

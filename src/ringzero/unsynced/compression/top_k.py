@@ -29,7 +29,7 @@ class TopK(Compressor):
         k, ranks = kept(values.numel(), self.ratio), exchange.group.size()
         indices = values.abs().topk(k, sorted=False).indices
         message = torch.cat([values[indices].view(torch.int32), indices.int()])
-        values[indices] = 0
+        values.index_fill_(0, indices, 0)
         everyone = message.new_empty(ranks, message.numel())
         everyone[exchange.group.rank()] = message
         all_gather(everyone, group=exchange.group)
