@@ -381,7 +381,7 @@ def late_neighbour(bits):
 @pytest.mark.parametrize("bits", [32, 4])
 def test_outer_gradients_travel_while_training_goes_on(bits):
     """If the third step waited for the other rank, both would wait for ever."""
-    for on_the_way, distance in launch(late_neighbour, bits, world_size=2).returns:
+    for on_the_way, distance in launch(late_neighbour, bits, world_size=2, timeout=200).returns:
         assert on_the_way == [[None], [None], [3], [3], [None]]
         assert distance == 0  # merged, with a mixing of 1
 
