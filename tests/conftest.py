@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from ringzero.ranks import call, pool
 from tests.in_turn import in_turn
@@ -34,6 +35,8 @@ SLOWEST = (
     ),
     *("test_transformers", "test_launch", "test_bench_launch"),
 )
+
+torch.set_num_threads(1)  # threads of one process wait for each other where the cores are taken by other tests
 
 # A call of ``launch`` that sets no limit gets one that no load on the machine makes it reach.
 call.launch.__kwdefaults__["timeout"] = 1200.0
