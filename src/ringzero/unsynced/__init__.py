@@ -1,13 +1,13 @@
 """Training without full synchronisation: parameter servers, local SGD, gossip, a quorum, compression.
 
-| what is given up                     | classes                                                                         |
-|--------------------------------------|---------------------------------------------------------------------------------|
-| that all ranks are equal             | ``ParameterServer`` with a rule; ``ServedByCollectives``, which gives up nothing |
-| that gradients are fresh             | ``ParameterServer`` with ``BoundedStaleness``, ``Pairwise``                     |
-| that models agree after every step   | ``LocalSGD``, ``DiLoCo``                                                        |
-| that models agree at all             | ``Gossip``, ``PushSum``, ``Pairwise``                                           |
-| that the sum is exact                | ``ringzero.unsynced.compression``                                               |
-| that every rank lives to the end     | ``Surviving`` on a ``Quorum``                                                   |
+| what is given up                   | classes                                                                      |
+|------------------------------------|------------------------------------------------------------------------------|
+| nothing but the all-reduce         | ``ParameterServer`` with ``Synchronous()``; ``ServedByCollectives``          |
+| that gradients are fresh           | ``ParameterServer`` with ``BoundedStaleness()``, ``Pairwise``                |
+| that models agree after every step | ``LocalSGD``, ``DiLoCo``                                                     |
+| that models agree at all           | ``Gossip``, ``PushSum``, ``Pairwise``                                        |
+| that the sum is exact              | ``ringzero.unsynced.compression``                                            |
+| that every rank lives to the end   | ``Surviving`` on a ``Quorum``                                                |
 """
 
 from ringzero.unsynced.by_collectives import ServedByCollectives

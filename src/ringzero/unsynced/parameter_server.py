@@ -81,7 +81,7 @@ class ParameterServer(Module):
             self.server = self._make_server(partial(optimizer, **options), save_every, resume)
         if resume:
             self._share_what_was_saved()
-        longest, dtype = max(stop - start for _, _, start, stop in self.slices), self._values.dtype
+        longest = max(stop - start for _, _, start, stop in self.slices)
         self._lines = {
             peer: Line(
                 peer, self.group, longest, self._values.dtype, partial(self._arrived, peer), partial(self._lost, peer)
