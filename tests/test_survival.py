@@ -20,7 +20,7 @@ from ringzero.explain import deadlock
 from ringzero.record import recorder
 from ringzero.record.operation import bytes_sent
 from ringzero.unsynced import recut, saved_shards
-from ringzero.unsynced.quorum import JOIN, NO, YES, Finished, MemberLost, Quorum, QuorumLost, host
+from ringzero.unsynced.quorum import JOIN, NO, YES, Finished, MemberLost, Quorum, QuorumLost, exchanging, host
 from ringzero.unsynced.surviving import Surviving
 
 NUMEL = 5 * 7 + 7 + 7 * 3 + 3
@@ -203,6 +203,12 @@ def at_once(*calls):
     return returned
 
 
+def until_somebody_comes(quorum):
+    """The vote on the step that is about to be done will let somebody in."""
+    while not quorum.store.add(f"{quorum.epoch + 1}/came", 0):
+        time.sleep(0.01)
+
+
 @pytest.fixture
 def two(address):
     """Two members that have formed a quorum."""
@@ -220,6 +226,13 @@ def test_a_verdict_is_one_for_all(two):
     assert b.vote(True) == NO  # and hears of it
 
 
+def test_members_finish_together_or_not_at_all(two):
+    a, b = two
+    assert a.finish() == NO
+    assert at_once(lambda: a.form(None), lambda: b.form(None)) == [[("a", None), ("b", None)]] * 2
+    assert at_once(a.finish, b.finish) == [YES, YES]
+
+
 def test_what_one_member_shares_all_get_and_silence_is_an_error(two):
     a, b = two
     assert at_once(lambda: a.share({"x": [1]}), b.share) == [{"x": [1]}] * 2
@@ -234,16 +247,38 @@ def test_a_member_leaves_and_a_new_one_comes(two, address):
     c = Quorum(address[0], "c", wait=0.3, patience=5.0)
 
     def goes_on():
-        verdict = YES
-        while verdict == YES:
-            verdict = a.vote(True)
-        return verdict, a.form("old")
+        assert a.vote(True) == YES
+        until_somebody_comes(a)
+        return a.vote(True), a.form("old")
 
-    (verdict, members), seen_by_the_new = at_once(goes_on, lambda: c.form("new"))
+    (verdict, members), seen_by_the_new = at_once(goes_on, lambda: time.sleep(0.1) or c.form("new"))
     assert verdict == JOIN
     assert members == seen_by_the_new == [("a", "old"), ("c", "new")]
     assert (a.place, c.place, a.names_in(0)) == (0, 1, ["a", "b"])
     assert b.vote(True) == NO  # it is still in the first epoch, and its vote counts for nothing
+
+
+def test_who_leaves_is_an_error_for_who_waits_for_it_at_once(address):
+    """Not after ``wait``, and whether messages are recorded, as in ``launch``, or not."""
+
+    def job(address):
+        quorum = Quorum(address, dist.get_rank(), expected=2, wait=60.0)
+        quorum.form(None)
+        quorum.group.send([torch.ones(1)], 1 - quorum.place, 0).wait()
+        quorum.group.recv([torch.empty(1)], 1 - quorum.place, 0).wait()
+        if quorum.place == 1:
+            return quorum.leave()
+        with exchanging():
+            quorum.group.recv([torch.empty(1)], 1, 0).wait()
+
+    with pytest.raises(RankError, match="MemberLost: .*by peer"):
+        launch(job, address[0], world_size=2)
+    store = host()
+    a, b = members = [Quorum(f"127.0.0.1:{store.port}", name, expected=2, wait=60.0) for name in "ab"]
+    at_once(*(functools.partial(member.form, None) for member in members))
+    b.leave()
+    with pytest.raises(MemberLost, match="by peer"), exchanging():
+        a.group.recv([torch.empty(1)], 1, 0).wait()
 
 
 def test_nobody_is_let_in_by_members_that_are_lost(two, address):
@@ -546,6 +581,59 @@ def test_survivors_go_on_from_the_copies(address, optimizer, world_size, copies,
     assert torch.equal(first["parameters"], replay(log, optimizer, **options))
 
 
+def dies_around(owner, method, when, after=False):
+    """Have this rank die before or after a call of ``owner.method(self, ...)`` for which ``when(self)``."""
+    original = getattr(owner, method)
+
+    def called(self, *args):
+        dies = when(self)
+        if dies and not after:
+            die()
+        returned = original(self, *args)
+        if dies:
+            die()
+        return returned
+
+    setattr(owner, method, called)
+
+
+def test_a_rank_may_die_in_any_phase_of_a_step(address):
+    """When its gradients have gone out, when it has said so, in the all-gather, and while shards are cut."""
+
+    def job(address):
+        def at_step(step):
+            return lambda surviving: surviving.steps == step
+
+        class Deadly(dist.PrefixStore):
+            def add(self, key, number):
+                added = super().add(key, number)
+                if key == "1/ready/3":  # in epoch 1, whose third vote is on its first step
+                    die()
+                return added
+
+        def dies_when_ready(quorum):
+            quorum.store = Deadly("quorum", quorum.store.underlying_store)
+
+        rank = dist.get_rank()
+        if rank == 1:
+            dies_around(Surviving, "_reduced", at_step(1), after=True)
+        if rank == 3:
+            dies_around(Surviving, "_gathered", at_step(3))
+        if rank == 4:
+            dies_around(Surviving, "_moved", lambda surviving: surviving.steps == 4)
+        return train(
+            address, 6, dies_when_ready if rank == 2 else None, seed=rank, copies=4, lr=0.05, quorum={"expected": 5}
+        )
+
+    ranks = launch(job, address[0], world_size=5, may_lose=True)
+    (first,) = survivors(ranks)
+    assert first["log"][0] == [0, 1, 2, 3, 4]
+    assert first["log"][1] in ([0, 2, 3, 4], [0, 3, 4])  # without rank 2 if it was the last to be ready
+    assert first["log"][2:4] == [[0, 3, 4]] * 2
+    assert first["log"][4:] == [[0]] * 2
+    assert torch.equal(first["parameters"], replay(first["log"], lr=0.05))
+
+
 def job_that_loses_neighbours(address, folder, dead, expected=4, total=8, wait=1.0):
     return train(
         address, total, before_step=dies_before(dead), seed=dist.get_rank(), lr=0.05, wait=wait,
@@ -561,29 +649,29 @@ def test_a_chunk_without_a_copy_is_named_with_its_ranks(address):
 
 
 def test_when_all_copies_are_lost_it_goes_back_to_the_checkpoint(address, tmp_path):
-    """From step 5 to step 4, which three ranks do again: two fewer than have saved it."""
-    seen = []
+    """Two die before they save step 6, so three ranks do steps 4 and 5 again: two fewer than have saved step 4."""
 
     def job(address, folder):
-        steps = []
+        begun, save = [], saved_shards.save
 
-        def before_step(surviving):
-            steps.append(surviving.steps)
-            dies_before({5: [1, 2]})(surviving)
+        def save_or_die(folder, saved, rank, *rows_and_about):
+            if saved.steps == 6 and saved.epoch == 0 and rank in (1, 2):
+                die()
+            save(folder, saved, rank, *rows_and_about)
 
-        options = {"checkpoint": folder, "checkpoint_every": 2, "quorum": {"expected": 5}}
-        returned = train(address, 8, before_step=before_step, seed=dist.get_rank(), lr=0.05, **options)
-        return returned | {"begun": steps}
+        saved_shards.save = save_or_die
+        options = {"checkpoint": folder, "checkpoint_every": 2, "quorum": {"expected": 5}, "seed": dist.get_rank()}
+        returned = train(address, 8, before_step=lambda surviving: begun.append(surviving.steps), lr=0.05, **options)
+        return returned | {"begun": begun}
 
     ranks = launch(job, address[0], str(tmp_path), world_size=5, may_lose=True)
     (first, *_) = survivors(ranks)
-    assert first["begun"] == [0, 1, 2, 3, 4, 5, 4, 5, 6, 7]
+    assert first["begun"] == [0, 1, 2, 3, 4, 5, 6, 4, 5, 6, 7]
     assert first["log"] == [[0, 1, 2, 3, 4]] * 4 + [[0, 3, 4]] * 4
     assert torch.equal(first["parameters"], replay(first["log"], lr=0.05))
-    useful, lost, reconfiguring, saving = first["spent"]
-    assert min(useful, lost, reconfiguring, saving) > 0
-    seen += sorted(path.name for path in tmp_path.iterdir())
-    assert seen == [f"step-{step}-epoch-1-rank-{rank}-of-3.pt" for step in (6, 8) for rank in range(3)]
+    assert min(first["spent"]) > 0
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == [f"step-{step}-epoch-1-rank-{rank}-of-3.pt" for step in (6, 8) for rank in range(3)]
 
 
 def test_too_few_are_named_and_another_job_goes_on_from_the_disk(address, tmp_path):
@@ -602,12 +690,6 @@ def test_too_few_are_named_and_another_job_goes_on_from_the_disk(address, tmp_pa
     (first, *_) = survivors(ranks)
     assert first["log"] == [[0, 1, 2]] * 4 + [[0, 1]] * 4
     assert torch.equal(first["parameters"], replay(first["log"], lr=0.05))
-
-
-def until_somebody_comes(quorum):
-    """The vote on the step that is about to be done will let somebody in."""
-    while not quorum.store.add(f"{quorum.epoch + 1}/came", 0):
-        time.sleep(0.01)
 
 
 def test_a_slow_rank_is_left_out_and_comes_back_as_a_new_one(address):

@@ -206,8 +206,7 @@ class Surviving:
         self.shards.replace(rows, about)
         self._module.write(self._vector)
         self.steps, self._epoch = about["steps"], self.quorum.epoch
-        before = [(first, names) for first, names in about["history"] if first < self.steps]
-        self._history = [*before, (self.steps, list(self.members))]
+        self._history = [*about["history"], (self.steps, list(self.members))]
         self._count_as_lost([step for step in self._seconds if step >= self.steps])
         self.spent.reconfiguring += self._lap()
         if self.folder and about["source"] == "disk" and self.rank == 0:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 
+from ringzero.lab.harness import returned
 from ringzero.lab.harness.sharded import numbers
 from ringzero.lab.payloads import payloads
 from ringzero.lab.unaided import UNSYNCED, unaided
@@ -33,8 +34,7 @@ def top_k(top_k_mean: Callable, *, size: int, k: int, seed: int, kind: str = "no
     vector = vector_of(kind, size, seed, dist.get_rank()).to(torch.get_default_device())
     before = vector.clone()
     with unaided(*UNSYNCED), payloads() as sent:
-        mean, mine = top_k_mean(vector, k)
-        mean, mine = mean.clone(), mine.clone()
+        mean, mine = returned.two_tensors("top_k_mean", "(mean, mine)", top_k_mean(vector, k))
     return {"mean": mean, "mine": mine, "sent": sent, "kept": torch.equal(vector, before)}
 
 
@@ -88,7 +88,7 @@ def feed_back(make: Callable, *, size: int, k: int, seed: int, steps: int = 5, k
                 gradient = vector_of("normal", size, seed + 50 * step, rank).to(here)
             before = gradient.clone()
             other.mean(-gradient)
-            mean = feedback.mean(gradient).clone()
+            mean = returned.tensor("mean", feedback.mean(gradient))
             means.append(mean)
             x = x - RATE * mean
             kept = kept and torch.equal(gradient, before)
@@ -114,10 +114,10 @@ def vote(
     vector = vector_of(kind, size, seed, dist.get_rank()).to(torch.get_default_device())
     before = vector.clone()
     with unaided(*UNSYNCED), payloads() as sent:
-        packed = pack_signs(vector).clone()
-        unpacked = unpack_signs(packed_of(vector).to(vector.device), size).clone()
+        packed = returned.tensor("pack_signs", pack_signs(vector))
+        unpacked = returned.tensor("unpack_signs", unpack_signs(packed_of(vector).to(vector.device), size))
         before_the_vote = len(sent)
-        voted = majority(vector).clone()
+        voted = returned.tensor("majority", majority(vector))
     return {
         "packed": packed,
         "unpacked": unpacked,
@@ -165,7 +165,7 @@ def power(make: Callable, *, shape: tuple, r: int, seed: int, steps: int = 3, ki
         for step in range(steps):
             matrix = matrix_of(shape, seed, step, rank, kind).to(here)
             before = matrix.clone()
-            means.append(compressor.mean(matrix).clone())
+            means.append(returned.tensor("mean", compressor.mean(matrix)))
             kept = kept and torch.equal(matrix, before)
             sent_after.append(len(sent))
     return {"means": means, "sent": sent, "sent_after": sent_after, "kept": kept}

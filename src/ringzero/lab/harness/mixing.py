@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 
+from ringzero.lab.harness import returned
 from ringzero.lab.harness.sharded import numbers
 from ringzero.lab.payloads import payloads
 from ringzero.lab.unaided import UNSYNCED, unaided
@@ -87,9 +88,9 @@ def rounds(
     with unaided(*UNSYNCED), payloads() as sent:
         for _ in range(rounds):
             before = x.clone()
-            mixed = gossip(x, mixing)
+            mixed = returned.tensor("gossip", gossip(x, mixing))
             kept = kept and torch.equal(x, before)
-            x = mixed.clone()
+            x = mixed
             values.append(x.clone())
     return {"values": values, "sent": sent, "kept": kept}
 

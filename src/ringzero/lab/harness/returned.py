@@ -1,0 +1,24 @@
+"""What a student's function returned, where a harness goes on with it: a tensor, or two."""
+
+from typing import Any
+
+import torch
+
+
+def tensor(name: str, value: Any) -> torch.Tensor:
+    """A copy of what the function of this name returned. Raises TypeError, in words, for what is no tensor."""
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"{name} returned {_short(value)}, not a tensor")
+    return value.detach().clone()
+
+
+def two_tensors(name: str, names: str, value: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """As ``tensor``, for a pair, which ``names`` says in words: "(mean, mine)"."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise TypeError(f"{name} returned {_short(value)}, not {names}")
+    return tensor(name, value[0]), tensor(name, value[1])
+
+
+def _short(value):
+    text = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else repr(value)
+    return text if len(text) < 60 else text[:59] + "…"
