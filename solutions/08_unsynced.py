@@ -418,7 +418,7 @@ talk = {"harness": harness.mixing.rounds}
 check = Check("gossip", points=5, world_size=WORLD_SIZE, device=DEVICE, **talk)
 ring = check.run(kind="ring", seed=1, rounds=3)
 other = check.run(kind="other for each", seed=2, shape=(4, 3))
-left = check.run(kind="half left", seed=3, ranks=3, dtype="float64")
+left = check.run(kind="half left", seed=3, ranks=3, precision="float64")
 star = check.run(kind="star", seed=4, ranks=3, rounds=2)
 alone = [check.run(kind="ring", seed=5, ranks=1), check.run(kind="alone", seed=6)]
 check.that("three rounds on a ring: the weighted means", ring, mixing.mixes)
@@ -560,9 +560,8 @@ check.score()
 # ## 6. A memory of what was left out
 #
 # What top-k leaves out is lost, and may be just what matters: a number that is small in every step, but always points
-# the same way. *Error feedback* (Seide et al., 2014; Stich et al., 2018) keeps it. Each rank has a memory that begins
-# as
-# 0. In a step it
+# the same way. *Error feedback* (Seide et al., 2014; Stich et al., 2018) keeps it. Each rank has a memory, at first
+# of zeros. In a step it
 #
 # 1. adds its memory to its gradient,
 # 2. compresses the sum,
@@ -942,7 +941,7 @@ if written("metropolis", "gossip", "top_k_mean", "ErrorFeedback", "majority", "P
 # worse and how to see it: with large H the ranks drift apart, and where their data differ the mean of their drifts is
 # not the best for all; watch the loss of the averaged parameters on data held back (not the loss of each rank), and the
 # distance between the ranks before they average. Compression without a memory may stand still; watch the size of the
-# memory. With 1,000 ranks whatever gathers is left out: each rank gets 999 lists, so top-k and signs send more than
-# DDP ((N-1)·S/32 for signs, more than 2S from 65 ranks on), while what is all-reduced (local SGD, PowerSGD) stays
-# below 2S times its ratio. A ring of gossip mixes too slowly then: its gap falls like 1/N².
+# memory. With 1,000 ranks whatever gathers is left out, since each rank sends to 999 others: signs 999 · 125 MB = 125
+# GB, top-k of 0.1 % 999 · 8 MB = 8 GB, as much as DDP. What is all-reduced (local SGD, PowerSGD) stays below twice its
+# size, whatever N is. A ring of gossip mixes too slowly then: its gap falls like 1/N².
 # ### END SOLUTION

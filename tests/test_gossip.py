@@ -1,8 +1,11 @@
 """Gossip on real ranks against one process with N models; mixing graphs against closed forms."""
 
 import os
+import random
 import re
 import signal
+import threading
+from math import inf
 
 import numpy as np
 import pytest
@@ -393,10 +396,12 @@ def test_models_travel_during_the_forward_and_the_backward_pass():
 
 
 def survived(method, when, steps=6, victim=1):
-    """On a rank: training in which ``victim`` dies in step 2, ``when`` says at which moment of it."""
+    """On a rank: training in which ``victim`` dies in step 2, ``when`` says at which moment of it; or after a time."""
     rank, n = dist.get_rank(), dist.get_world_size()
     module = made("Tied", rank)
     trainer = trainer_of(method, module, optimizer_of(module), n)
+    if rank == victim and isinstance(when, float):
+        threading.Timer(when, os.kill, (os.getpid(), signal.SIGKILL)).start()
 
     def moment(now, step):
         if (rank, now, step) == (victim, when, 2):
@@ -424,27 +429,41 @@ MOMENTS = ("before the forward pass", "after the forward pass", "after the step"
 def test_training_goes_on_without_a_lost_rank(method, when):
     """One process that takes the weights from the survivors' logs ends where they end. What a dead rank's model had as
     weight goes to a rank's own: rows still sum to 1, and push-sum loses no share of a survivor."""
-    n, victim = 4, 1
-    ranks = launch(survived, method, when, world_size=n, may_lose=True)
-    assert ranks.lost == [victim]
+    ranks = launch(survived, method, when, world_size=4, may_lose=True)
+    assert ranks.lost == [1]
+    check_that_survivors_end_as_their_logs_say(ranks, method, steps=6, gone_from=4)
+
+
+def test_training_goes_on_when_a_rank_is_killed_at_any_moment(request):
+    """``--seeds K``: K kills."""
+    for seed in range(2 * request.config.getoption("seeds")):
+        draw = random.Random(seed)
+        method, when, victim = draw.choice(list(METHODS)), draw.uniform(0, 0.4), draw.randrange(4)
+        ranks = launch(survived, method, when, 40, victim, world_size=4, may_lose=True)
+        check_that_survivors_end_as_their_logs_say(ranks, method, steps=40)
+
+
+def check_that_survivors_end_as_their_logs_say(ranks, method, steps, gone_from=inf):
+    """After ``gone_from`` steps no survivor hears from who is lost any more."""
+    n = ranks.world_size
     make, overlap = METHODS[method]
     graph, oracle = make(n), Oracle("Tied", n)
-    survivors = [rank for rank in range(n) if rank != victim]
-    for step in range(6):
+    survivors = [rank for rank in range(n) if rank not in ranks.lost]
+    for step in range(steps):
         matrix = graph.weights(step).copy()
         for rank in survivors:
             matrix[rank] = [ranks.returns[rank][1][step].get(peer, 0) for peer in range(n)]
         if overlap is not None:
             np.testing.assert_allclose(matrix.sum(1), 1)
-        if step > 3:
-            assert not matrix[survivors, victim].any()
-            if overlap is None and (method != "push-sum, one peer" or step > 4):  # the send before may not know yet
+        if step >= gone_from:
+            assert not matrix[np.ix_(survivors, ranks.lost)].any()
+            if overlap is None and (method != "push-sum, one peer" or step > gone_from):  # a send may not know yet
                 np.testing.assert_allclose(matrix[survivors].sum(0)[survivors], 1)
         oracle.step(step, matrix, overlap)
     for rank in survivors:
         state, _, lost, _, _ = ranks.returns[rank]
         assert_equal_states(state, oracle.modules[rank].state_dict(), rank)
-        assert lost in ([], [victim])
+        assert lost in ([], ranks.lost)
     oracle.modules = [oracle.modules[rank] for rank in survivors]
     oracle.weight = oracle.weight[survivors]
     mean, distance = oracle.mean()

@@ -4,11 +4,14 @@ import functools
 import itertools
 import os
 import random
+import re
+import runpy
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -20,7 +23,18 @@ from ringzero.explain import deadlock
 from ringzero.record import recorder
 from ringzero.record.operation import bytes_sent
 from ringzero.unsynced import recut, saved_shards
-from ringzero.unsynced.quorum import JOIN, NO, YES, Finished, MemberLost, Quorum, QuorumLost, exchanging, host
+from ringzero.unsynced.quorum import (
+    JOIN,
+    NO,
+    YES,
+    Finished,
+    MemberLost,
+    Quorum,
+    QuorumLost,
+    exchanging,
+    host,
+    until_finished,
+)
 from ringzero.unsynced.surviving import Surviving
 
 NUMEL = 5 * 7 + 7 + 7 * 3 + 3
@@ -48,7 +62,7 @@ def some_die(dead, signal_number):
 
 @pytest.mark.parametrize("dead", [[4], [0], [1, 2], [0, 1, 3]], ids=str)
 def test_lost_ranks_return_none_and_the_others_go_on(dead):
-    ranks = launch(some_die, dead, signal.SIGKILL, world_size=5, trace=True, may_lose=True)
+    ranks = launch(some_die, dead, signal.SIGKILL, world_size=5, trace=True, may_lose=True, timeout=300.0)
     assert ranks.lost == dead
     assert ranks.returns == [None if rank in dead else rank for rank in range(5)]
     assert ranks.output == [f"rank {rank} counts 5\n" for rank in range(5)]
@@ -226,11 +240,11 @@ def test_a_verdict_is_one_for_all(two):
     assert b.vote(True) == NO  # and hears of it
 
 
-def test_members_finish_together_or_not_at_all(two):
+def test_members_finish_together_or_not_at_all(two, address):
     a, b = two
     assert a.finish() == NO
     assert at_once(lambda: a.form(None), lambda: b.form(None)) == [[("a", None), ("b", None)]] * 2
-    assert at_once(a.finish, b.finish) == [YES, YES]
+    assert at_once(a.finish, b.finish, lambda: until_finished(address[1])) == [YES, YES, None]
 
 
 def test_what_one_member_shares_all_get_and_silence_is_an_error(two):
@@ -264,8 +278,9 @@ def test_who_leaves_is_an_error_for_who_waits_for_it_at_once(address):
     def job(address):
         quorum = Quorum(address, dist.get_rank(), expected=2, wait=60.0)
         quorum.form(None)
-        quorum.group.send([torch.ones(1)], 1 - quorum.place, 0).wait()
+        sent = quorum.group.send([torch.ones(1)], 1 - quorum.place, 0)
         quorum.group.recv([torch.empty(1)], 1 - quorum.place, 0).wait()
+        sent.wait()
         if quorum.place == 1:
             return quorum.leave()
         with exchanging():
@@ -766,6 +781,14 @@ def test_who_comes_when_the_job_is_finished_is_told(address):
         return "told"
 
     assert launch(late, address[0], world_size=2).returns == [2, "told"]
+
+
+def test_the_example_that_is_started_by_hand(address, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["survive.py", "--store", address[0], "--steps", "3", "--pause", "0"])
+    runpy.run_path(Path(__file__).parents[1] / "book/examples/survive.py", run_name="__main__")
+    assert re.fullmatch(
+        r"(step \d, 1 members, loss [\d.]+\n){3}finished; \d+% of the time was useful\n", capsys.readouterr().out
+    )
 
 
 # ---- killed at random moments

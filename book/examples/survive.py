@@ -13,7 +13,7 @@ import time
 
 import torch
 
-from ringzero.unsynced.quorum import Quorum, host
+from ringzero.unsynced.quorum import Quorum, host, until_finished
 from ringzero.unsynced.surviving import Surviving
 
 
@@ -28,7 +28,7 @@ def main():
     if options.host:
         store = host(options.host)
         print(f"{options.host}:{store.port}", flush=True)
-        store.get("quorum/finished")  # the members' last word
+        until_finished(store)
     elif options.store:
         train(options)
     else:

@@ -278,9 +278,13 @@ def _backend(rank: int, job: dict[str, Any], call: Path) -> str:
     backend = devices.backend(job["device"])
     if not (job["trace"] or devices.records_always(job["device"])):
         return backend
-    from ringzero.record import recording_group
+    from ringzero.record import recorder, recording_group
 
-    return recording_group.register(backend, call / f"{rank}.trace", rank, devices.creator(job["device"]))
+    name = recording_group.register(backend, call / f"{rank}.trace", rank, devices.creator(job["device"]))
+    writer = recorder.of_this_process()
+    assert writer is not None
+    writer.may_lose = job["may_lose"]
+    return name
 
 
 def _redirect_output(path: Path) -> None:

@@ -58,6 +58,7 @@ class Recorder:
         with open(path, "r+b") as file:
             self._memory = mmap.mmap(file.fileno(), 0)
         self._path, self._rank, self._lock = path, rank, threading.Lock()
+        self.may_lose = False  # whether the program goes on when other ranks are lost
         self._names = open(f"{path}.names", "w", buffering=1)  # noqa: SIM115  (open as long as the rank lives)
         self._numbers: dict[str, dict] = {"group": {}, "line": {}, "dtype": {}, "called": {}}
         self._count = self._calls = self._batches = 0
@@ -163,6 +164,15 @@ class Recorder:
         """Note that the operation recorded at ``offset`` is over: it was waited for, or computed."""
         if offset is not None:
             TIME.pack_into(self._memory, offset + END, time.time())
+
+    def has_failed(self, offset: int | None) -> None:
+        """The operation ended with an error: the other end is gone.
+
+        Where ranks may be lost, the program may go on. Elsewhere the call is being ended: ranks that are killed one
+        after another close connections, and what their neighbours waited for is still why the call hung.
+        """
+        if self.may_lose:
+            self.has_ended(offset)
 
     def _location(self):
         """The number of the caller's line."""

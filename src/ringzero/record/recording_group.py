@@ -116,9 +116,12 @@ class TracedMessage:
         offset, self._offset = self._offset, None  # waiting again changes nothing
         self._recorder.begins_to_wait(offset)
         try:
-            return self._work.wait(*timeout)
-        finally:  # where the other end is lost it raises, and the program may go on
-            self._recorder.has_ended(offset)
+            done = self._work.wait(*timeout)
+        except Exception:
+            self._recorder.has_failed(offset)
+            raise
+        self._recorder.has_ended(offset)
+        return done
 
     def __getattr__(self, name):
         return getattr(self._work, name)
@@ -164,10 +167,14 @@ class TracedBatch(TracedWork):
         for offset in parts:
             self._recorder.begins_to_wait(offset)
         try:
-            return self._work.wait(*timeout)
-        finally:
+            done = self._work.wait(*timeout)
+        except Exception:
             for offset in parts:
-                self._recorder.has_ended(offset)
+                self._recorder.has_failed(offset)
+            raise
+        for offset in parts:
+            self._recorder.has_ended(offset)
+        return done
 
 
 class TracedCall:

@@ -32,6 +32,7 @@ from ringzero.record import recording_group
 
 NO, YES, JOIN = "no", "yes", "yes, and let somebody in"  # verdicts on a step
 TRIES = 10  # epochs in a row without a step; then something else is wrong than a lost member
+LAST_SECONDS = 10.0  # for members to hear that the job is finished; one may have died
 LONGEST_PAUSE = 0.01  # seconds between two looks into the store
 
 Member = tuple[str | int, Any]  # name, and the state that it registered with
@@ -48,9 +49,18 @@ class Finished(QuorumLost):
 def host(address: str = "127.0.0.1", port: int = 0) -> dist.TCPStore:
     """A store in this process for quorums on any machine: they connect to ``f"{address}:{store.port}"``.
 
-    Keep it for as long as the job runs, in a process that does not fail.
+    Keep it for as long as the job runs, in a process that does not fail: ``until_finished``.
     """
     return dist.TCPStore(address, port, is_master=True, wait_for_workers=False)
+
+
+def until_finished(store: dist.Store) -> None:
+    """Wait until the members have finished the job, and know it."""
+    while not store.check(["quorum/finished"]):
+        time.sleep(LONGEST_PAUSE)
+    members, deadline = int(store.get("quorum/finished")), time.monotonic() + LAST_SECONDS
+    while store.add("quorum/knows", 0) < members and time.monotonic() < deadline:
+        time.sleep(LONGEST_PAUSE)
 
 
 class MemberLost(RuntimeError):  # noqa: N818
@@ -184,7 +194,8 @@ class Quorum:
         """Vote that the job is done. After YES members may end, and nobody else is let in."""
         verdict = self.vote(True)
         if verdict == YES:
-            self.store.set("finished", "")
+            self.store.set("finished", str(len(self.names)))
+            self.store.add("knows", 1)
             self.leave()
         return verdict
 
