@@ -785,7 +785,7 @@ def test_who_comes_when_the_job_is_finished_is_told(address):
 
 def test_the_example_that_is_started_by_hand(address, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["survive.py", "--store", address[0], "--steps", "3", "--pause", "0"])
-    runpy.run_path(Path(__file__).parents[1] / "book/examples/survive.py", run_name="__main__")
+    runpy.run_path(str(Path(__file__).parents[1] / "book/examples/survive.py"), run_name="__main__")
     assert re.fullmatch(
         r"(step \d, 1 members, loss [\d.]+\n){3}finished; \d+% of the time was useful\n", capsys.readouterr().out
     )
