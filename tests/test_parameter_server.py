@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from ringzero import RankError, launch
 from ringzero.costs import server as costs
+from ringzero.unsynced import parameter_server
 from ringzero.unsynced.by_collectives import ServedByCollectives
 from ringzero.unsynced.line import HEAD_BYTES, Line, through_the_host
 from ringzero.unsynced.parameter_server import ParameterServer
@@ -235,12 +236,69 @@ def test_asynchronous_training_survives_workers_killed_at_any_moment(request):
                 assert torch.equal(each["parameters"], expected), f"seed {seed}"
 
 
+class FailsAtTheThird(torch.optim.SGD):
+    """As an optimizer that cannot take a gradient, or a disk that is full."""
+
+    steps = 0
+
+    def step(self, *_):
+        self.steps += 1
+        if self.steps == 3:
+            raise ValueError("no third step")
+        super().step()
+
+
+def train_with_a_server_that_fails(dedicated):
+    server = ParameterServer(awkward.OddSizes(), FailsAtTheThird, lr=0.1, rule=BoundedStaleness(), dedicated=dedicated)
+    try:
+        if server.rank not in server.workers:
+            server.serve()
+        while server.rank in server.workers:
+            loss_of(server, 0, server.rank, 3).backward()
+            server.step()
+            server.zero_grad()
+    except RuntimeError as error:
+        return f"{error} {error.__cause__!r}"
+
+
+@pytest.mark.parametrize("dedicated", [False, True])
+def test_a_server_that_fails_says_so_on_every_rank(dedicated):
+    first, *others = launch(train_with_a_server_that_fails, dedicated, world_size=3, timeout=60).returns
+    assert first == "the server on rank 0 failed: ValueError: no third step ValueError('no third step')"
+    assert all("server 0 failed; its own error says why" in each for each in others)
+
+
+def slow_in_the_constructor():
+    """A message may come at any moment of the constructor: here all of them come between its last two lines."""
+    lines = []
+
+    class Late(Line):
+        def __init__(self, peer, *parts):
+            lines.append(peer)
+            super().__init__(peer, *parts)
+            time.sleep(0.2)
+
+    parameter_server.Line = Late
+    try:
+        return train(awkward.OddSizes, BoundedStaleness(), {}), lines
+    finally:
+        parameter_server.Line = Line
+
+
+def test_messages_wait_until_the_server_is_made():
+    (returned, lines), *_ = launch(slow_in_the_constructor, world_size=4, timeout=60).returns
+    assert lines == [1, 2, 3]
+    assert returned["error"] is None
+
+
 def say(texts):
     """Rank 0 says ``(priority, text)`` while rank 1 does not listen yet. Returns what came, in order."""
     group, came = through_the_host(dist.group.WORLD), []
     if dist.get_rank() == 1:
         time.sleep(0.3)
-    line = Line(1 - dist.get_rank(), group, 8, torch.float64, lambda head, _: came.append(head[1]), came.append)
+    arrived, error = lambda head, _: came.append(head[1]), came.append
+    line = Line(1 - dist.get_rank(), group, 8, torch.float64, arrived, lost=error, failed=error)
+    line.open()
     if dist.get_rank() == 0:
         for priority, text in texts:
             line.send((0, text, 0), torch.zeros(8, dtype=torch.float64), priority)

@@ -38,13 +38,13 @@ def through_the_host(ranks_of: dist.ProcessGroup) -> dist.ProcessGroup:
 
 
 class Line:
-    """This rank's end of the line to rank ``peer`` of ``group``.
+    """This rank's end of the line to rank ``peer`` of ``group``. Nothing travels before ``open()``.
 
     ``longest``   elements of the longest payload; payloads are 1-D and of one ``dtype``, the same at both ends
     ``arrived(head, payload)``  deals with a message, in the receiving thread; the memory of ``payload``, which is empty
                   if there was none, is used again afterwards
-    ``lost(why)``  the peer is gone; called once. An error in ``arrived`` counts as a loss, too: nothing would read the
-                  line any more
+    ``lost(why)``  the peer is gone; called once
+    ``failed(why)``  ``arrived`` raised, which is this rank's own failure; the message is dropped
     """
 
     def __init__(
@@ -55,13 +55,17 @@ class Line:
         dtype: torch.dtype,
         arrived: Callable[[Head, Tensor], None],
         lost: Callable[[Exception], None],
+        failed: Callable[[Exception], None],
     ):
         self._peer, self._group, self._longest, self._dtype = peer, group, longest, dtype
-        self._arrived, self._tell_lost = arrived, lost
+        self._arrived, self._tell_lost, self._failed = arrived, lost, failed
         self._waiting: queue.PriorityQueue = queue.PriorityQueue()
         self._in_turn = count()  # messages of one priority leave in the order in which they were given
         self._is_lost = threading.Lock()
         self._threads = [threading.Thread(target=loop, daemon=True) for loop in (self._send_all, self._receive_all)]
+
+    def open(self) -> None:
+        """Begin to send and to receive: whatever ``arrived`` uses is there now, other lines among it."""
         for thread in self._threads:
             thread.start()
 
@@ -97,10 +101,16 @@ class Line:
                 work.wait()
                 kind, about, number = message[:HEAD_BYTES].view(torch.int64).tolist()
                 if kind != _LAST:
-                    self._arrived((kind, about, number), message[HEAD_BYTES:].view(self._dtype))
+                    self._deal_with((kind, about, number), message[HEAD_BYTES:].view(self._dtype))
                     posted.append(self._post(message))
         except Exception as error:
             self._lose(error)
+
+    def _deal_with(self, head: Head, payload: Tensor) -> None:
+        try:
+            self._arrived(head, payload)
+        except Exception as error:
+            self._failed(error)
 
     def _room(self) -> Tensor:
         return torch.empty(HEAD_BYTES + self._longest * self._dtype.itemsize, dtype=torch.uint8, device="cpu")

@@ -9,6 +9,7 @@ have become. So gradients are stale, and a slow rank slows nobody else down.
 
 import random
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
@@ -49,19 +50,22 @@ class Pairwise(OwnCopy):
         self._loaded = self._values.clone()  # what the module had before this step's gradient
         self._changed = threading.Condition()
         self._asked: int | None = None  # the partner that has not answered yet
+        self._failed: Exception | None = None  # this rank could not deal with a message
         self._have_ended = set[int]()
         host = through_the_host(cast(dist.ProcessGroup, group or dist.group.WORLD))
         self._lines = {
             other: Line(other, host, len(self._values), torch.float32, partial(self._arrived, other),
-                        partial(self._lose, other))
+                        partial(self._lose, other), self._fail)
             for other in self._partners
         }  # fmt: skip
+        for line in self._lines.values():
+            line.open()
 
     def step(self) -> None:
         super().step()
         self.optimizer.step()
         with self._changed:
-            self._changed.wait_for(lambda: self._asked is None)
+            self._wait_until(lambda: self._asked is None)
             self._values += self._read() - self._loaded
             self._load()
             if self._asks and (partners := sorted(self._partners - self.lost)):
@@ -70,16 +74,21 @@ class Pairwise(OwnCopy):
 
     def finish(self) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self._asked is None)
+            self._wait_until(lambda: self._asked is None)
         if self._asks:
             for line in self._lines.values():
                 line.send((DONE, 0, 0))
         else:
             with self._changed:
-                self._changed.wait_for(lambda: self._partners == self._have_ended | self.lost)
+                self._wait_until(lambda: self._partners == self._have_ended | self.lost)
         for line in self._lines.values():
             line.close()
         self._load()
+
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
+        self._changed.wait_for(lambda: self._failed or condition())
+        if self._failed:
+            raise self._failed
 
     # ---- messages
 
@@ -102,6 +111,11 @@ class Pairwise(OwnCopy):
             self.lost.add(other)
             if self._asked == other:
                 self._asked = None
+            self._changed.notify_all()
+
+    def _fail(self, error: Exception) -> None:
+        with self._changed:
+            self._failed = error
             self._changed.notify_all()
 
     # ---- the model, end to end

@@ -20,7 +20,7 @@ from ringzero.data_parallel.replica import broadcast_state, check_alike
 from ringzero.unsynced.line import Head, Line, through_the_host
 from ringzero.unsynced.serving import SLICE_BYTES, Rule, Server, Synchronous, cut
 
-PUSH, LEAVE, PULL, END, MISSING = range(5)  # kinds of messages: two to a server, three to a worker
+PUSH, LEAVE, PULL, END, MISSING, FAILED = range(6)  # kinds of messages: two to a server, four to a worker
 AHEAD = -1  # the priority of what must not wait behind slices
 NOTHING = torch.empty(0, device="cpu")
 
@@ -76,6 +76,7 @@ class ParameterServer(Module):
         self._versions = [0] * len(self.slices)
         self._ended: set[int] = set()  # servers that have sent their last parameters
         self._why_not: str | None = None  # training cannot go on
+        self._cause: Exception | None = None  # this rank's own failure
         self.server = None
         if self.rank in self.servers:
             self.server = self._make_server(partial(optimizer, **options), save_every, resume)
@@ -84,11 +85,19 @@ class ParameterServer(Module):
         longest = max(stop - start for _, _, start, stop in self.slices)
         self._lines = {
             peer: Line(
-                peer, self.group, longest, self._values.dtype, partial(self._arrived, peer), partial(self._lost, peer)
+                peer,
+                self.group,
+                longest,
+                self._values.dtype,
+                partial(self._deal_with, peer),
+                partial(self._lost, peer),
+                self._failed,
             )
             for peer in range(ranks_of.size())
             if peer != self.rank and (peer in self.servers or self.rank in self.servers)
         }
+        for line in self._lines.values():
+            line.open()
         if overlap:
             self._hook()
 
@@ -201,7 +210,7 @@ class ParameterServer(Module):
         with self._changed:
             self._changed.wait_for(lambda: self._why_not or condition())
         if self._why_not:
-            raise RuntimeError(self._why_not)
+            raise RuntimeError(self._why_not) from self._cause
 
     def _hook(self) -> None:
         for parameter in self.trained.values():
@@ -215,14 +224,17 @@ class ParameterServer(Module):
 
     def _send(self, peer: int, head: Head, payload: Tensor | None = None, priority: float = AHEAD) -> None:
         if peer == self.rank:
-            self._arrived(peer, head, NOTHING if payload is None else payload)
+            try:
+                self._deal_with(peer, head, NOTHING if payload is None else payload)
+            except Exception as error:
+                self._failed(error)
         else:
             self._lines[peer].send(head, payload, priority)
 
     def _place(self, number: int) -> Tensor:
         return self._values[self.slices[number].start : self.slices[number].stop]
 
-    def _arrived(self, peer: int, head: Head, payload: Tensor) -> None:
+    def _deal_with(self, peer: int, head: Head, payload: Tensor) -> None:
         kind, number, version = head
         if kind == PUSH:
             assert self.server is not None
@@ -240,6 +252,8 @@ class ParameterServer(Module):
                 self._on_the_way.discard(number)
             elif kind == END:
                 self._ended.add(peer)
+            elif kind == FAILED:
+                self._why_not = self._why_not or f"server {number} failed; its own error says why. {self._last_state()}"
             else:
                 self._why_not = (
                     f"worker {number} is gone, and {self.rule} cannot go on without its gradients; "
@@ -256,6 +270,15 @@ class ParameterServer(Module):
                     f"server {peer} is gone with its share of the parameters. {self._last_state()} ({error})"
                 )
                 self._changed.notify_all()
+
+    def _failed(self, error: Exception) -> None:
+        """This rank's server raised, or what it runs: the optimizer, the saving to disk."""
+        with self._changed:
+            self._why_not = f"the server on rank {self.rank} failed: {type(error).__name__}: {error}"
+            self._cause = error
+            self._changed.notify_all()
+        for worker in self.workers:
+            self._send(worker, (FAILED, self.rank, 0))
 
     def _last_state(self) -> str:
         if self._folder is None:

@@ -2,7 +2,7 @@
 
 
 # caught by: test_gossip
-# says: rank 0 sent 148 bytes to rank 2 in 1 round, expected 0; weights[2][0] is 0, x has 148 bytes
+# says: rank 0 sent 296 bytes to rank 2 in 1 round, expected 0; weights[2][0] is 0, x has 296 bytes
 # %% gossip
 def gossip(x, weights):
     r, n = dist.get_rank(), dist.get_world_size()

@@ -2,7 +2,7 @@
 
 
 # caught by: test_gossip
-# says: got a message of 8 bytes and expected one of 4
+# says: got a message of 296 bytes and expected one of 148
 # %% gossip: changed
 # -     received = {s: torch.empty_like(x) for s in others if weights[r][s] != 0}
 # +     received = {s: torch.empty(x.shape) for s in others if weights[r][s] != 0}
