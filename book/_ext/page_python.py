@@ -1,0 +1,46 @@
+"""Python for pages: one script with all that ``engine.js`` needs, and the scripts that some pages need and others not.
+
+A page from a disk may neither fetch a file nor import a module, but it may load a classic script. So MicroPython's
+loader, its wasm in base64, and the Python sources that pages run are written into ``_static/micropython.js``.
+"""
+
+import base64
+import json
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MICROPYTHON = ROOT / "book/_vendor/micropython"
+SOURCES = ("ringzero/costs/*.py",)  # in src/: what pages may import
+SCRIPTS = (("rz-calculator", ("engine.js", "calculator.js")),)  # a page with this class has these scripts
+
+
+def setup(app):
+    app.connect("html-page-context", add_scripts, priority=400)  # before site_pages takes scripts out
+    app.connect("build-finished", write_bundle)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def bundle():
+    """The text of ``micropython.js``."""
+    files = {"ringzero/__init__.py": "", "answer.py": (ROOT / "book/_page/answer.py").read_text()}
+    for pattern in SOURCES:
+        for path in sorted((ROOT / "src").glob(pattern)):
+            files[path.relative_to(ROOT / "src").as_posix()] = path.read_text()
+    brought = {
+        "loader": (MICROPYTHON / "micropython.mjs").read_text(),
+        "wasm": base64.b64encode((MICROPYTHON / "micropython.wasm").read_bytes()).decode(),
+        "files": files,
+    }
+    return f"ringzero.python.deliver({json.dumps(brought, ensure_ascii=False)});\n"
+
+
+def add_scripts(app, pagename, templatename, context, doctree):
+    for marker, names in SCRIPTS:
+        if marker in context.get("body", ""):
+            for name in names:
+                app.add_js_file(name)
+
+
+def write_bundle(app, exception):
+    if exception is None and app.builder.format == "html":
+        Path(app.outdir, "_static", "micropython.js").write_text(bundle())
