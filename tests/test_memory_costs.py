@@ -242,6 +242,51 @@ def test_layers_that_zero_3_has_gathered():
     assert mem.gathered_layer_bytes(100, prefetch=2, bytes_per_element=4) == 1600
 
 
+LLAMA = {"params": 8e9, "layers": 32, "hidden": 4096, "heads": 32, "sequence": 8192}
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+@pytest.mark.parametrize("ways", [1, 8])
+def test_parts_of_training(stage, ways):
+    """Each part put together anew: states sharded by hand, a layer's bytes from the paper's table."""
+    n, tokens = 64, 2 * 8192
+    parts = dict(
+        mem.training_parts(**LLAMA, micro_batch=2, vocab=128256, stage=stage, world_size=n, tensor_parallel=ways)
+    )
+    share = 8e9 / ways
+    sharded = {0: (2, 2, 12), 1: (2, 2, 12 / n), 2: (2, 2 / n, 12 / n), 3: (2 / n, 2 / n, 12 / n)}[stage]
+    states = [parts[name] / share for name in ("parameters", "gradients", "optimizer")]
+    assert states == pytest.approx(sharded)
+    # A layer's parameters now and one ahead, and its gradients: 16-bit.
+    assert parts["gathered layers"] == pytest.approx(3 * 2 * share / 32 if stage == 3 else 0)
+    # 34 tokens h less the masks of two dropouts, and a float a head and token of FlashAttention; all of it over T.
+    assert parts["activations"] == pytest.approx(32 * (32 * tokens * 4096 + 4 * 32 * tokens) / ways)
+    assert parts["layer computed again"] == 0
+    assert parts["head"] == pytest.approx((2 * 2 * tokens * 4096 + 4 * tokens * 128256) / ways)
+
+
+def test_recomputation_brings_one_layer_back():
+    def parts(**options):
+        return dict(mem.training_parts(**LLAMA, flash_attention=False, dropout=True, **options))
+
+    none, selective, full = (parts(recomputation=how) for how in ("none", "selective", "full"))
+    assert full["activations"] == 32 * 2 * 8192 * 4096
+    for some in (none, selective, full):
+        assert some["activations"] / 32 + some["layer computed again"] == pytest.approx(none["activations"] / 32)
+    assert selective["layer computed again"] == pytest.approx(5 * 32 * 8192**2)
+
+
+def test_what_an_optimizer_and_accumulation_take():
+    sgd = dict(mem.training_parts(**LLAMA, optimizer_bytes=4, fp32_gradient_accumulation=True))
+    assert sgd["optimizer"] == 4 * 8e9
+    assert sgd["gradients"] == 6 * 8e9
+    assert sgd["head"] == 0  # no vocabulary was given
+    whole = dict(mem.training_parts(**LLAMA | {"layers": 1}, stage=3, world_size=2))
+    assert whole["gathered layers"] == 2 * 2 * 8e9  # no layer to gather ahead
+    ahead = dict(mem.training_parts(**LLAMA, stage=3, world_size=2, prefetch=4))
+    assert ahead["gathered layers"] == 6 * 2 * 8e9 / 32
+
+
 def layer(**changed):
     return {"tokens": 8, "sequence": 4, "hidden": 8, "heads": 2} | changed
 
@@ -276,6 +321,16 @@ def layer(**changed):
         ),
         (lambda: mem.output_activation_bytes(8, 8, 0), "vocab is 0; give"),
         (lambda: mem.gathered_layer_bytes(8, prefetch=-1), "prefetch is -1; give"),
+        (lambda: mem.training_parts(**LLAMA | {"params": 0}), "params is 0; give"),
+        (lambda: mem.training_parts(**LLAMA | {"layers": 0}), "layers is 0; give"),
+        (lambda: mem.training_parts(**LLAMA, micro_batch=0), "micro_batch is 0; give"),
+        (lambda: mem.training_parts(**LLAMA, vocab=-1), "vocab is -1; give 0 or more"),
+        (lambda: mem.training_parts(**LLAMA, stage=4), "stage is 4; ZeRO"),
+        (lambda: mem.training_parts(**LLAMA, world_size=0), "world_size is 0; give"),
+        (lambda: mem.training_parts(**LLAMA, tensor_parallel=0), "tensor_parallel is 0; give"),
+        (lambda: mem.training_parts(**LLAMA, recomputation="some"), "recomputation is 'some'; it is one of"),
+        (lambda: mem.training_parts(**LLAMA, optimizer_bytes=-1), "optimizer_bytes is -1; give 0 or more"),
+        (lambda: mem.training_parts(**LLAMA, stage=3, prefetch=-1), "prefetch is -1; give"),
     ],
 )
 def test_bad_input_is_named(call, message):

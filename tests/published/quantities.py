@@ -15,8 +15,11 @@ from ringzero.costs import (
     memory,
     muon,
     nccl,
+    nccl_tuner,
     offload,
     overlap,
+    pipeline,
+    throughput,
     transformer,
     two_level,
 )
@@ -237,6 +240,121 @@ def muon_flop_overhead(steps, width, batch_tokens):
     return muon.flop_overhead(steps, width, batch_tokens)
 
 
+def peak_tflops_from_clock(**gpu):
+    return hardware.peak_flops_from_clock(**gpu) / 1e12
+
+
+def hardware_intensity(peak_flops, bandwidth):
+    return transformer.ridge_point(peak_flops, bandwidth)
+
+
+def mfu_from_tokens_per_second(tokens_per_second, gpus, peak_flops, **model):
+    return 100 * throughput.utilization(throughput.model_flops_per_token(**model), tokens_per_second, gpus, peak_flops)
+
+
+def hfu_from_tokens_per_second(tokens_per_second, gpus, peak_flops, **model):
+    return 100 * throughput.utilization(
+        throughput.hardware_flops_per_token(**model), tokens_per_second, gpus, peak_flops
+    )
+
+
+def model_tflops_from_tokens_per_second(
+    layers, hidden, sequence, tokens_per_second_per_gpu, causal_attention=True, gated=True, **model
+):
+    params = throughput.matmul_params(layers, hidden, gated=gated, **model)
+    flops = throughput.model_flops_per_token(params, layers, hidden, sequence, causal_attention)
+    return flops * tokens_per_second_per_gpu / 1e12
+
+
+def megatron_tflops_per_gpu(iteration_seconds, gpus, **step):
+    flops = transformer.hardware_flops(recomputation="full", **step)
+    return transformer.utilization(flops, iteration_seconds, gpus, peak_flops=1e12)
+
+
+def megatron_training_days(tokens, gpus, achieved_flops, sequence, **model):
+    a_sequence = transformer.hardware_flops(batch=1, sequence=sequence, recomputation="full", **model)
+    return throughput.training_days(a_sequence / sequence * tokens, gpus, achieved_flops)
+
+
+def training_days(params, tokens, devices, achieved_flops, flops_per_param_token=6):
+    return throughput.training_days(flops_per_param_token * params * tokens, devices, achieved_flops)
+
+
+def fraction_of_peak(achieved_flops, peak_flops):
+    return 100 * transformer.utilization(achieved_flops, 1.0, 1, peak_flops)
+
+
+def pipeline_bubble_fraction(stages, microbatches, virtual_stages=1, of="ideal"):
+    idle = {"ideal": pipeline.bubble_over_ideal, "total": pipeline.bubble_fraction}[of]
+    return 100 * idle(stages, microbatches, virtual_stages)
+
+
+def tokens_per_device(global_tokens, devices):
+    return throughput.tokens_per_gpu(global_tokens, devices)
+
+
+def tokens_per_second_per_gpu(tokens_per_iteration, iteration_seconds, gpus):
+    return throughput.tokens_per_second_per_gpu(tokens_per_iteration, iteration_seconds, gpus)
+
+
+def min_tokens_small_dp_overlap(peak_flops, bandwidth, groups):
+    return overlap.min_tokens_for_data_parallel(peak_flops, bandwidth, groups)
+
+
+def max_tensor_parallel_degree(**machine):
+    return overlap.max_tensor_parallel_degree(**machine) - 1  # the book has all T shards sent, not T - 1
+
+
+def mixed_fsdp_tp_min_tokens(ffn, intensity, axes_product):
+    return overlap.min_tokens_for_mixed(intensity, zero_bandwidth=axes_product, tensor_bandwidth=1, ffn=ffn)
+
+
+def optimal_fsdp_degree(tokens, ffn, devices, axes_ratio):
+    return overlap.best_zero_degree(tokens, ffn, devices, zero_bandwidth=axes_ratio, tensor_bandwidth=1)
+
+
+def all_gather_seconds(bytes, world_size, bandwidth):
+    return ab.seconds(COEFFICIENTS["all_gather"]["ring"](world_size), bytes, alpha=0.0, beta=1 / bandwidth)
+
+
+def effective_all_gather_bandwidth(world_size, bandwidth):
+    return ab.algorithm_bandwidth(1, all_gather_seconds(1, world_size, bandwidth)) / 1e9
+
+
+def nvlink_gb_per_s_from_links(**links):
+    return hardware.nvlink_from_lanes(**links)
+
+
+def training_days_from_throughput(tokens, tokens_per_second):
+    return throughput.days_from_throughput(tokens, tokens_per_second)
+
+
+def min_tokens_moe_dp_overlap(**machine):
+    return overlap.min_tokens_for_moe_data_parallel(**machine)
+
+
+def _spelt(name, pairs):
+    """The name in ``pairs`` that ``name`` spells in other letters: "NVLSTree" is "nvls_tree"."""
+    plain = name.replace("_", "").replace(" ", "").lower()
+    return next((key for key, _ in pairs if key.replace("_", "").lower() == plain), name)
+
+
+def nccl_tuning_constant(table, algorithm=None, protocol=None, link=None, gpu=None, nodes=1):
+    if gpu is not None:
+        generation = _spelt(gpu, nccl_tuner.NVLS_EFFICIENCY)
+        return nccl_tuner.bandwidth_limit(table, generation, nodes) / 1e9
+    names = _spelt(algorithm, nccl_tuner.BASE_LATENCY), _spelt(protocol, nccl_tuner.PROTOCOLS)
+    if table == "base_latency":
+        return nccl_tuner.base_latency(*names) * 1e6
+    return nccl_tuner.hop_latency(*names, _spelt(link, nccl_tuner.HOP_LATENCY)) * 1e6
+
+
+def nccl_single_node_latency_us(collective, algorithm, protocol, world_size, link="nvlink"):
+    names = _spelt(algorithm, nccl_tuner.BASE_LATENCY), _spelt(protocol, nccl_tuner.PROTOCOLS)
+    place = _spelt(link, nccl_tuner.HOP_LATENCY)
+    return nccl_tuner.latency(collective, *names, world_size, link=place) * 1e6
+
+
 QUANTITIES = {
     function.__name__: function
     for function in (
@@ -287,6 +405,33 @@ QUANTITIES = {
         tensor_bytes,
         two_level.zeropp_cross_node_volume,
         young_daly_interval_seconds,
+        peak_tflops_from_clock,
+        nvlink_gb_per_s_from_links,
+        hardware_intensity,
+        mfu_from_tokens_per_second,
+        hfu_from_tokens_per_second,
+        model_tflops_from_tokens_per_second,
+        megatron_tflops_per_gpu,
+        megatron_training_days,
+        training_days,
+        fraction_of_peak,
+        pipeline_bubble_fraction,
+        throughput.global_batch_sequences,
+        throughput.global_batch_tokens,
+        throughput.parallel_world_size,
+        tokens_per_device,
+        tokens_per_second_per_gpu,
+        min_tokens_small_dp_overlap,
+        max_tensor_parallel_degree,
+        mixed_fsdp_tp_min_tokens,
+        optimal_fsdp_degree,
+        all_gather_seconds,
+        effective_all_gather_bandwidth,
+        throughput.days_from_gpu_hours,
+        nccl_tuning_constant,
+        nccl_single_node_latency_us,
+        training_days_from_throughput,
+        min_tokens_moe_dp_overlap,
     )
 }
 

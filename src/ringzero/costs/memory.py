@@ -270,6 +270,77 @@ def gathered_layer_bytes(largest_layer_params: float, prefetch: int = 1, bytes_p
     return (2 + prefetch) * tensor_bytes(largest_layer_params, bytes_per_element)
 
 
+def training_parts(
+    params: float,
+    layers: int,
+    hidden: int,
+    heads: int,
+    sequence: int,
+    micro_batch: int = 1,
+    vocab: int = 0,
+    stage: int = 0,
+    world_size: int = 1,
+    tensor_parallel: int = 1,
+    recomputation: str = "none",
+    flash_attention: bool = True,
+    dropout: bool = False,
+    optimizer_bytes: float = 12,
+    fp32_gradient_accumulation: bool = False,
+    prefetch: int = 1,
+) -> list[tuple[str, float]]:
+    """Where the bytes of one GPU go when a transformer is trained in mixed precision, as ``(name, bytes)``.
+
+    It fits if their sum is below the GPU's memory, of which fragmentation and the CUDA context take some too.
+    ``world_size`` ranks of data parallelism share the model's states as ZeRO's ``stage`` says; ``tensor_parallel`` GPUs
+    share each of their parts, and the sequence between products. ``optimizer_bytes`` are those a parameter: 12 for
+    Adam, 4 + 4 a number kept (``bytes_per_param``). A layer is that of ``layer_activations``, its width 4h; ``vocab`` 0
+    leaves the head's activations out. "layer computed again" is what recomputation brings back, a layer at a time;
+    "gathered layers" is what stage 3 holds whole, ``prefetch`` layers ahead, for layers of equal size.
+
+    >>> for name, size in training_parts(8e9, 32, 4096, 32, 8192, vocab=128256, stage=3, world_size=64):
+    ...     print(f"{name}: {size / 1e9:.2f} GB")
+    parameters: 0.25 GB
+    gradients: 0.25 GB
+    optimizer: 1.50 GB
+    gathered layers: 1.50 GB
+    activations: 34.39 GB
+    layer computed again: 0.00 GB
+    head: 4.34 GB
+    """
+    positive(params=params, layers=layers, micro_batch=micro_batch, tensor_parallel=tensor_parallel)
+    if not optimizer_bytes >= 0:
+        raise ValueError(f"optimizer_bytes is {optimizer_bytes}; give 0 or more bytes a parameter")
+    if not vocab >= 0:
+        raise ValueError(f"vocab is {vocab}; give 0 or more; 0 leaves the head's activations out")
+    parameter, gradient, _ = bytes_per_param(fp32_gradient_accumulation=fp32_gradient_accumulation)
+    share = params / tensor_parallel
+    states = model_state_parts(share, stage, world_size, (parameter, gradient, optimizer_bytes))
+    tokens = micro_batch * sequence
+    kept, whole = [
+        activation_bytes(
+            tokens,
+            sequence,
+            hidden,
+            heads,
+            tensor_parallel=tensor_parallel,
+            sequence_parallel=True,
+            recomputation=how,
+            flash_attention=flash_attention,
+            dropout=dropout,
+        )
+        for how in (recomputation, "none")
+    ]
+    return [
+        ("parameters", states[0]),
+        ("gradients", states[1]),
+        ("optimizer", states[2]),
+        ("gathered layers", gathered_layer_bytes(share / layers, min(prefetch, layers - 1)) if stage == 3 else 0.0),
+        ("activations", layers * kept),
+        ("layer computed again", whole - kept),
+        ("head", output_activation_bytes(tokens, hidden, vocab, tensor_parallel, True) if vocab else 0.0),
+    ]
+
+
 def _parts_per_param(stage, world_size, each):
     _check_shards(stage, world_size)
     parameter, gradient, optimizer = each
