@@ -1,0 +1,64 @@
+"""This machine as a ``steps.Machine``: measured on all ranks at once, because they share its cores and its memory."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from ringzero.costs.alpha_beta import fit_alpha_beta
+from ringzero.measure.links import Nodes
+from ringzero.measure.rates import COLLECTIVES, Rates, rates
+from ringzero.steps.machine import Line, Machine
+from ringzero.steps.task import COMPUTE, NETWORK
+
+SHAPES = tuple((tokens, width, width) for width in (256, 512, 1024) for tokens in (32, 128, 512))
+SIZES = (2**12, 2**18, 2**20, 2**22, 2**24)  # bytes
+TRIES = 7
+QUIET = 0.25  # the spread of the same work that is told from a busy machine's
+
+
+def measure(cluster: Nodes, shapes: Sequence[tuple[int, int, int]] = SHAPES, sizes: Sequence[int] = SIZES,
+            tries: int = TRIES) -> tuple[Machine, float]:  # fmt: skip
+    """The ``Machine``, and the spread of its times: the slower quarter of equal work over the faster one, minus 1."""
+    of_ranks: list[Rates] = cluster.launch(rates, shapes, sizes, tries, timeout=600).returns
+    each = [Rates(*returned) for returned in of_ranks]
+    products = tuple(_slowest(rows) for rows in zip(*(rank.products for rank in each), strict=True))
+    lines = {name: (_line([rank.collectives[name] for rank in each]),) for name in COLLECTIVES}
+    largest = max(products, key=lambda row: row[0] * row[1] * row[2])
+    slower = [factors for rank in each for factors in rank.slower.values()]
+    adam = max(rank.adam for rank in each)
+    found = Machine(
+        f"{cluster.nodes} x {cluster.ranks_per_node} ranks of this machine",
+        cluster.nodes,
+        cluster.ranks_per_node,
+        flops=(largest[3] + largest[4]) / 2,
+        memory_bandwidth=1 / max(rank.moved for rank in each),
+        collectives={(name, group): line for name, line in lines.items() for group in ("all", _only_group(cluster))},
+        message={},
+        adam=adam,
+        host_adam=adam,
+        products=products,
+        interference={
+            (COMPUTE, NETWORK): max(1.0, median(computing for computing, _ in slower)),
+            (NETWORK, COMPUTE): max(1.0, median(sending for _, sending in slower)),
+        },
+    )
+    return found, max(rank.spread for rank in each)
+
+
+def _only_group(cluster: Nodes) -> str:
+    return "node" if cluster.nodes == 1 else "nodes"
+
+
+def _slowest(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """Of what each rank measured for a shape: the shape, and the FLOP/s of the slowest, forward and backward."""
+    tokens, inputs, outputs = rows[0][:3]
+    forward, backward = (max(row[way] for row in rows) for way in (3, 4))
+    flops = 2 * tokens * inputs * outputs
+    return tokens, inputs, outputs, flops / forward, 2 * flops / backward
+
+
+def _line(of_ranks: Sequence[Sequence[tuple[float, float]]]) -> Line:
+    """Latency and seconds a byte that explain best what the slowest rank measured."""
+    sizes = [float(size) for size, _ in of_ranks[0]]
+    seconds = [max(rank[i][1] for rank in of_ranks) for i in range(len(sizes))]
+    alpha, beta = fit_alpha_beta((1, 1, 0), sizes, seconds)
+    return max(alpha, 0.0), beta

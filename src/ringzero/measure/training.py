@@ -1,0 +1,125 @@
+"""Training steps that are both run and predicted: two models, each way to share gradients, the steps of ``steps``."""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from ringzero.data_parallel import DistributedDataParallel, NaiveDataParallel
+from ringzero.steps import systems
+from ringzero.steps.machine import Machine
+from ringzero.steps.run import Timed, run
+from ringzero.steps.task import Step
+from ringzero.steps.unit import Unit
+from ringzero.zero import Host, ZeroStage1, ZeroStage2, ZeroStage3
+
+
+class Shape(NamedTuple):
+    """A stack of linear layers, each with a ReLU, over so many tokens a rank: ``widths`` from input to output."""
+
+    tokens: int
+    widths: tuple[int, ...]
+
+    def module(self) -> nn.Sequential:
+        torch.manual_seed(0)
+        sides = zip(self.widths, self.widths[1:], strict=False)
+        return nn.Sequential(*(nn.Sequential(nn.Linear(*both), nn.ReLU()) for both in sides))
+
+    def units(self, machine: Machine) -> list[Unit]:
+        units = []
+        for i, (inputs, outputs) in enumerate(zip(self.widths, self.widths[1:], strict=False)):
+            forward, backward = machine.product_seconds(self.tokens, inputs, outputs)
+            units.append(Unit(f"layer {i}", (inputs * outputs, outputs), forward, backward, 4 * self.tokens * outputs))
+        return units
+
+
+SHAPES = {
+    "12 equal layers": Shape(256, (512,) * 13),
+    "wide and narrow": Shape(192, (384, 1152) * 4 + (384,)),
+}
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to train: ``make(module, group)`` returns ``(model, step)``; ``plan(units, machine)`` its tasks."""
+
+    make: Callable[[nn.Module, Any], tuple[nn.Module, Callable[[], None]]]
+    plan: Callable[[Sequence[Unit], Machine], Step]
+
+
+def _replicated(kind: type, **options: Any) -> Callable:
+    def make(module: nn.Module, group: Any) -> tuple[nn.Module, Callable[[], None]]:
+        model = kind(module, group=group, **options)
+        return model, torch.optim.AdamW(module.parameters()).step
+
+    return make
+
+
+def _sharded(kind: type, **options: Any) -> Callable:
+    def make(module: nn.Module, group: Any) -> tuple[nn.Module, Callable[[], None]]:
+        own = {key: value() if callable(value) else value for key, value in options.items()}
+        if kind is ZeroStage3:
+            own["units"] = list(module.children())
+        model = kind(module, torch.optim.AdamW, group=group, **own)
+        return model, model.step
+
+    return make
+
+
+def _ddp(cap: float) -> Way:
+    plan = lambda units, machine: systems.data_parallel(units, machine, bucket_bytes=cap * MIB)  # noqa: E731
+    return Way(_replicated(DistributedDataParallel, bucket_cap_mb=cap), plan)
+
+
+def _zero(stage: int, cap: float = 25, **options: Any) -> Way:
+    kind = {1: ZeroStage1, 2: ZeroStage2, 3: ZeroStage3}[stage]
+    offload = "home" in options
+    plan = lambda units, machine: systems.zero(units, machine, stage, bucket_bytes=cap * MIB, offload=offload)  # noqa: E731
+    return Way(_sharded(kind, **options, **({} if stage == 3 else {"bucket_cap_mb": cap})), plan)
+
+
+WAYS = {
+    "naive": Way(
+        _replicated(NaiveDataParallel), lambda units, machine: systems.data_parallel(units, machine, how="naive")
+    ),
+    "DDP, buckets of 1 MiB": _ddp(1),
+    "DDP, buckets of 4 MiB": _ddp(4),
+    "ZeRO-1": _zero(1, 4),
+    "ZeRO-2": _zero(2, 4),
+    "ZeRO-2, buckets of 1 MiB": _zero(2, 1),
+    "ZeRO-3": _zero(3),
+    "ZeRO-2, offloaded": _zero(2, 4, home=Host),
+}
+
+
+def predicted(way: str, shape: Shape, machine: Machine) -> Timed:
+    """The step on paper."""
+    return run(WAYS[way].plan(shape.units(machine), machine), machine.interference)
+
+
+def measured(ways: Sequence[str], shape: Shape, steps: int) -> dict[str, list[float]]:
+    """On each rank: the seconds of each of ``steps`` steps of each way, taken in turns after one that warms up."""
+    group = dist.new_group(backend="gloo") if torch.get_default_device().type == "cpu" else None
+    trainers = {way: WAYS[way].make(shape.module(), group) for way in ways}
+    x = torch.randn(shape.tokens, shape.widths[0])
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(steps + 2):
+        for way, (model, step) in trainers.items():
+            dist.barrier(group)
+            start = time.perf_counter()
+            model(x).square().mean().backward()
+            step()
+            model.zero_grad()
+            seconds[way].append(time.perf_counter() - start)
+    return {way: taken[2:] for way, taken in seconds.items()}
+
+
+def step_seconds(ranks: Sequence[dict[str, list[float]]], way: str) -> float:
+    """The median step, each as long as the slowest rank took."""
+    return statistics.median(max(each) for each in zip(*(rank[way] for rank in ranks), strict=True))

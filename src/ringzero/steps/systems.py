@@ -1,0 +1,311 @@
+"""The training steps of the book as tasks: data parallelism, ZeRO, offloading, tensor and pipeline parallelism.
+
+Each function returns a ``Step``; ``run(step, machine.interference)`` gives it times. Ranks that do the same are drawn
+once, as rank 0. Sizes are in bytes of ``element`` bytes each, as gradients and parameters travel.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from ringzero.steps.machine import Machine
+from ringzero.steps.task import ARRIVING, COMPUTE, COPY, HOST, NETWORK, Step
+from ringzero.steps.unit import Bucket, Unit, buckets, one_bucket, one_each
+
+MIB = 2**20
+
+
+def data_parallel(
+    units: Sequence[Unit],
+    machine: Machine,
+    *,
+    how: str = "bucketed",
+    bucket_bytes: float = 25 * MIB,
+    element: float = 4,
+    optimizer_overlap: bool = False,
+    compression: tuple[float, float] = (1.0, 0.0),
+) -> Step:
+    """One all-reduce of all gradients.
+
+    ``how``  "naive": each tensor at once, and waited for; "flat": all together after the backward pass; "bucketed":
+             in buckets that leave during it
+    ``optimizer_overlap``  step each bucket as soon as it has come, while later ones travel
+    ``compression``        ``(share of the bytes that is sent, seconds that it takes to pack and unpack an element)``
+    """
+    step = Step(f"data parallel, {how}", base=_elements(units) * (2 * element + 8))
+    share, packing = compression
+    last = _forward(step, units)
+    cut = {"naive": _one_tensor_each, "flat": one_bucket}.get(how, lambda u: buckets(u, bucket_bytes, element))(units)
+    came: list[tuple[Bucket, int]] = []
+
+    def leave(bucket: Bucket, after: int) -> int:
+        size = bucket.elements * element * share
+        if packing:
+            after = step.add("compress", 0, "compute", COMPUTE, packing * bucket.elements, after=[after])
+        number = step.add(
+            "all_reduce", 0, "network", NETWORK, machine.seconds("all_reduce", size), after=[after],
+            name=f"bucket {len(came)}", bytes=int(size),
+        )  # fmt: skip
+        came.append((bucket, number))
+        return number
+
+    last = _backward(step, units, cut, leave, last, machine, element, waits_for=0 if how == "naive" else None)
+    before = None if optimizer_overlap else came[-1][1] if came else last
+    for bucket, number in came:
+        step.add(
+            "optimizer",
+            0,
+            "compute",
+            COMPUTE,
+            machine.adam_seconds(bucket.elements),
+            after=[number, before],
+            name="of a bucket",
+        )
+    return step
+
+
+def zero(
+    units: Sequence[Unit],
+    machine: Machine,
+    stage: int,
+    *,
+    bucket_bytes: float = 25 * MIB,
+    prefetch: int = 1,
+    element: float = 4,
+    hybrid: bool = False,
+    offload: bool = False,
+) -> Step:
+    """ZeRO. Stages 1 and 2 cut vectors as buckets; in stage 3 each unit is one, gathered ``prefetch`` units ahead.
+
+    ``hybrid``   shards lie inside a node, and are all-reduced across nodes: HSDP
+    ``offload``  gradients go to the host once they are reduced, which steps them and copies the parameters back
+
+    Raises ValueError for a stage that is not 1, 2 or 3.
+    """
+    if stage not in (1, 2, 3):
+        raise ValueError(f"stage is {stage!r}; ZeRO has stages 1, 2 and 3")
+    group = "node" if hybrid else "all"
+    shards = machine.group_size(group)
+    held = {1: 2 * element + 8 / shards, 2: element + (element + 8) / shards, 3: (2 * element + 8) / shards}[stage]
+    step = Step(f"ZeRO-{stage}" + ", hybrid" * hybrid + ", offloaded" * offload, base=_elements(units) * held)
+    gathers = _Gathers(step, units, machine, group, element, prefetch) if stage == 3 else None
+    last = _forward(step, units, gathers)
+    reduced: list[tuple[Bucket, int]] = []
+
+    def leave(bucket: Bucket, after: int) -> int:
+        size, name = bucket.elements * element, f"vector {len(reduced)}"
+        number = step.add(
+            "reduce_scatter", 0, "network", NETWORK, machine.seconds("reduce_scatter", size, group), after=[after],
+            name=name, bytes=int(size), frees=size if stage > 1 else 0.0,
+        )  # fmt: skip
+        if hybrid:
+            seconds = machine.seconds("all_reduce", size / shards, "nodes")
+            number = step.add("all_reduce", 0, "network", NETWORK, seconds, after=[number], name=name)
+        if offload:
+            seconds = size / shards / machine.copies
+            number = step.add("to_host", 0, "network", COPY, seconds, after=[number], name=name)
+        reduced.append((bucket, number))
+        return number
+
+    cut = one_each(units) if stage == 3 else buckets(units, bucket_bytes, element)
+    in_flight = None if stage == 1 else 1
+    last = _backward(
+        step, units, cut, leave, last, machine, element, in_flight, gathers, holds_gradients=stage > 1
+    )  # fmt: skip
+    stepped = []
+    for bucket, _ in reduced:
+        elements = bucket.elements / shards
+        queue, resource = ("host", HOST) if offload else ("compute", COMPUTE)
+        after = [last, *(number for _, number in reduced)]
+        number = step.add("optimizer", 0, queue, resource, machine.adam_seconds(elements, offload), after=after)
+        if offload:
+            seconds = elements * element / machine.copies
+            number = step.add("to_device", 0, "to device", COPY, seconds, after=[number])
+        stepped.append(number)
+    if stage < 3:
+        for (bucket, _), number in zip(reduced, stepped, strict=True):
+            size = bucket.elements * element
+            seconds = machine.seconds("all_gather", size, group)
+            after = [number if offload else stepped[-1]]
+            step.add("all_gather", 0, "network", NETWORK, seconds, after=after, bytes=int(size))
+    return step
+
+
+def tensor_parallel(units: Sequence[Unit], machine: Machine, *, group: str = "node", reductions: int = 2) -> Step:
+    """Each unit's products are cut among the ranks of ``group``, which all-reduce its output ``reductions`` times.
+
+    That is Megatron's: after the attention and after the MLP, and in the backward pass as often. The next product needs
+    the sum, so nothing hides it. Units' seconds are those of one rank with the whole layer.
+    """
+    degree, step = machine.group_size(group), Step("tensor parallel")
+    step.base = _elements(units) / degree
+    last: int | None = None
+    for way, order in (("forward", units), ("backward", units[::-1])):
+        for unit in order:
+            for _ in range(reductions):
+                seconds = getattr(unit, way) / degree / reductions
+                last = step.add(way, 0, "compute", COMPUTE, seconds, after=[last], name=unit.name)
+                seconds = machine.seconds("all_reduce", unit.output, group)
+                last = step.add("all_reduce", 0, "network", NETWORK, seconds, after=[last], bytes=int(unit.output))
+    return step
+
+
+def pipeline(
+    stages: Sequence[Sequence[Unit]],
+    machine: Machine,
+    micro_batches: int,
+    *,
+    schedule: str = "1f1b",
+    group: str = "nodes",
+    reduce_seconds_per_element: float = 0.0,
+    optimizer_seconds: float = 0.0,
+) -> Step:
+    """Rank i has the units of ``stages[i]`` and hands activations to rank i + 1.
+
+    ``schedule``  "gpipe": all forward passes, then all backward passes (Huang et al., NeurIPS 2019). "1f1b": after as
+                  many forward passes as there are stages behind it, a rank takes turns (Narayanan et al., SC 2021)
+    ``reduce_seconds_per_element``  of the gradients among replicas of a stage, beside the last backward pass
+
+    Raises ValueError for another schedule, no stage, or no micro-batch.
+    """
+    if schedule not in ("gpipe", "1f1b") or micro_batches < 1 or not stages:
+        raise ValueError(
+            f"schedule is {schedule!r}, with {micro_batches} micro-batches and {len(stages)} stages; give 'gpipe' or "
+            "'1f1b', and at least one of each"
+        )
+    step, count = Step(f"pipeline, {schedule}"), len(stages)
+    meetings: dict[tuple, int] = defaultdict(step.meeting)  # of a stage, a way and a micro-batch that arrives there
+
+    def message(kind: str, rank: int, peer: int, way: str, m: int, after: int | None = None) -> int:
+        sender, receiver = (rank, peer) if kind == "send" else (peer, rank)
+        size = stages[min(sender, receiver)][-1].output  # an activation, or its gradient
+        return step.add(
+            kind, rank, f"{kind}, {way}", NETWORK if kind == "send" else ARRIVING,
+            machine.message_seconds(size, group), after=[after], name=f"micro-batch {m}",
+            meeting=meetings[receiver, way, m], bytes=int(size), peer=peer,
+        )  # fmt: skip
+
+    for rank, units in enumerate(stages):
+        forwards: dict[int, int] = {}
+        order = one_stage_order(schedule, rank, count, micro_batches)
+        for way, m in order:
+            after, onward = (rank - 1, rank + 1) if way == "forward" else (rank + 1, rank - 1)
+            came = message("recv", rank, after, way, m) if 0 <= after < count else None
+            last = (way, m) == order[-1]
+            number: int | None = forwards.get(m)
+            for part in units[::-1] if last else [_together(units)]:
+                number = step.add(
+                    way, rank, "compute", COMPUTE, getattr(part, way), after=[came, number], name=f"micro-batch {m}",
+                    holds=part.kept * (way == "forward"), frees=part.kept * (way == "backward"),
+                )  # fmt: skip
+                if last and reduce_seconds_per_element:
+                    seconds = reduce_seconds_per_element * part.elements
+                    step.add("reduce_scatter", rank, "replicas", NETWORK, seconds, after=[number])
+            assert number is not None  # a stage has units
+            if way == "forward":
+                forwards[m] = number
+            if 0 <= onward < count:
+                message("send", rank, onward, way, m, number)
+        if optimizer_seconds:
+            step.add("optimizer", rank, "compute", COMPUTE, optimizer_seconds, after=[len(step.tasks) - 1])
+    return step
+
+
+def one_stage_order(schedule: str, stage: int, stages: int, micro_batches: int) -> list[tuple[str, int]]:
+    """What a stage does: ``[("forward", micro-batch), ...]``."""
+    ahead = micro_batches if schedule == "gpipe" else min(stages - stage - 1, micro_batches)
+    order = [("forward", m) for m in range(ahead)]
+    for m in range(ahead, micro_batches):
+        order += [("forward", m), ("backward", m - ahead)]
+    return order + [("backward", m) for m in range(micro_batches - ahead, micro_batches)]
+
+
+def _together(units: Sequence[Unit]) -> Unit:
+    forward, backward, kept = (sum(getattr(unit, what) for unit in units) for what in ("forward", "backward", "kept"))
+    return Unit("stage", tuple(unit.elements for unit in units), forward, backward, kept, units[-1].output)
+
+
+def _elements(units: Sequence[Unit]) -> int:
+    return sum(unit.elements for unit in units)
+
+
+def _one_tensor_each(units: Sequence[Unit]) -> list[Bucket]:
+    return [
+        Bucket(elements, n) for n, unit in reversed(list(enumerate(units))) for elements in reversed(unit.parameters)
+    ]
+
+
+class _Gathers:
+    """Stage 3's gathers of parameters, ``prefetch`` units ahead of the one that is needed."""
+
+    def __init__(self, step: Step, units: Sequence[Unit], machine: Machine, group: str, element: float, prefetch: int):
+        self._step, self._units, self._machine, self._group = step, units, machine, group
+        self._element, self._prefetch = element, prefetch
+
+    def begin(self, order: Sequence[int]) -> None:
+        """A pass through the units in this order begins."""
+        self._order, self._numbers = order, dict[int, int]()
+
+    def need(self, unit: int, now: int | None) -> int:
+        """Start what the unit needs, and what comes after it, once task ``now`` has ended. Returns its gather."""
+        place = self._order.index(unit)
+        for each in self._order[len(self._numbers) : place + 1 + self._prefetch]:
+            size = self._units[each].elements * self._element
+            seconds = self._machine.seconds("all_gather", size, self._group)
+            self._numbers[each] = self._step.add(
+                "all_gather", 0, "gathers", NETWORK, seconds, after=[now], name=self._units[each].name,
+                bytes=int(size), holds=size,
+            )  # fmt: skip
+        return self._numbers[unit]
+
+    def size(self, unit: int) -> float:
+        return self._units[unit].elements * self._element
+
+
+def _forward(step: Step, units: Sequence[Unit], gathers: _Gathers | None = None) -> int | None:
+    """The forward pass. Returns its last task."""
+    last = None
+    if gathers:
+        gathers.begin(range(len(units)))
+    for number, unit in enumerate(units):
+        gathered = gathers.need(number, last) if gathers else None
+        last = step.add(
+            "forward", 0, "compute", COMPUTE, unit.forward, after=[last, gathered], name=unit.name, holds=unit.kept,
+            frees=gathers.size(number) if gathers else 0.0,
+        )  # fmt: skip
+    return last
+
+
+def _backward(
+    step: Step,
+    units: Sequence[Unit],
+    cut: Sequence[Bucket],
+    leave: Callable[[Bucket, int], int],
+    last: int | None,
+    machine: Machine,
+    element: float,
+    waits_for: int | None,
+    gathers: _Gathers | None = None,
+    holds_gradients: bool = False,
+) -> int | None:
+    """The backward pass. ``leave(bucket, after)`` sends a full bucket; so many ``waits_for`` may be on their way while
+    the pass goes on, None for any number. Returns its last task."""
+    left: list[int] = []
+    blocked = None
+    order = range(len(units) - 1, -1, -1)
+    if gathers:
+        gathers.begin(order)
+    for number in order:
+        unit = units[number]
+        gathered = gathers.need(number, last) if gathers else None
+        moved = 2 * unit.elements * element / machine.memory_bandwidth  # gradients move into their bucket
+        last = step.add(
+            "backward", 0, "compute", COMPUTE, unit.backward + moved, after=[last, gathered, blocked], name=unit.name,
+            holds=unit.elements * element * holds_gradients,
+            frees=unit.kept + (gathers.size(number) if gathers else 0.0),
+        )  # fmt: skip
+        for bucket in cut:
+            if bucket.last == number:
+                left.append(leave(bucket, last))
+        if waits_for is not None and len(left) > waits_for:
+            blocked = left[-1 - waits_for]
+    return last
