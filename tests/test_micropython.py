@@ -9,6 +9,7 @@ import importlib
 import inspect
 import math
 import random
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from ringzero import costs
 from ringzero.costs import (
     alpha_beta,
+    calculators,
     coefficients,
     gossip,
     hardware,
@@ -302,6 +304,9 @@ INPUTS = {
     "bubble": lambda dice: dice.uniform(-0.1, 1.1),
     "kv_share": one_of(0, 0.125, 0.25, 1, 2),
     "link": one_of(*keys(nccl_tuner.HOP_LATENCY)),
+    "gpu": one_of(*keys(hardware.GPUS)),
+    "model": one_of(*keys(calculators.MODELS)),
+    "reached": lambda dice: dice.uniform(-0.1, 1.2),
     "mfu": lambda dice: dice.uniform(-0.1, 1.2),
     "schedule": one_of(*keys(pipeline.SCHEDULES)),
     "table": one_of(*keys(nccl_tuner.BANDWIDTH_LIMITS)),
@@ -358,7 +363,13 @@ def same(here, there):
         return isinstance(there, tuple) and len(here) == len(there) and all(map(same, here, there))
     if isinstance(here, float) and isinstance(there, float):
         return math.isclose(here, there, rel_tol=1e-12)
+    if isinstance(here, str) and isinstance(there, str):  # its last digit may differ where it writes a number
+        return rounded(here) == rounded(there)
     return type(here) is type(there) and here == there
+
+
+def rounded(text):
+    return re.sub(r"\d+\.\d+(e[+-]\d+)?", lambda number: f"{float(number[0]):.12g}", text)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node on the PATH (apt install nodejs)")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MICROPYTHON = ROOT / "book/_vendor/micropython"
-SOURCES = ("ringzero/costs/*.py",)  # in src/: what pages may import
+SOURCES = ("ringzero/costs/*.py", "ringzero/figures/palette.py", "ringzero/figures/readout.py")  # in src/, for pages
 SCRIPTS = (("rz-calculator", ("engine.js", "calculator.js")),)  # a page with this class has these scripts
 
 
@@ -22,7 +22,8 @@ def setup(app):
 
 def bundle():
     """The text of ``micropython.js``."""
-    files = {"ringzero/__init__.py": "", "answer.py": (ROOT / "book/_page/answer.py").read_text()}
+    files = {"ringzero/__init__.py": "", "ringzero/figures/__init__.py": ""}  # their own import more than pages have
+    files["answer.py"] = (ROOT / "book/_page/answer.py").read_text()
     for pattern in SOURCES:
         for path in sorted((ROOT / "src").glob(pattern)):
             files[path.relative_to(ROOT / "src").as_posix()] = path.read_text()

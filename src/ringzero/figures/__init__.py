@@ -2,11 +2,13 @@
 
 ``spacetime`` draws a schedule, ``timeline`` what ranks really did, ``chart`` measured against predicted,
 ``before_after`` what a collective did on each rank, ``explore`` puts a whole grid of figures behind labelled inputs,
+``calculator`` lets the page compute with its reader's numbers,
 ``stepper`` goes through schedules round by round, ``memory_timeline`` is what a training step held, kind by kind, and
 ``queues`` what would run, and what would hang, on NCCL.
 Each returns an object that a notebook shows.
 """
 
+from ringzero.figures.calculators import calculator
 from ringzero.figures.charts import chart
 from ringzero.figures.controls import explore
 from ringzero.figures.figure import Figure, standalone, table
@@ -20,6 +22,7 @@ from ringzero.figures.timelines import timeline
 __all__ = [
     "Figure",
     "before_after",
+    "calculator",
     "chart",
     "explore",
     "memory_timeline",

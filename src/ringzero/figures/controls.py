@@ -49,7 +49,7 @@ def explore(
         f'<div class="rz-explore"><div class="rz-controls" hidden>{inputs}</div>'
         f'<div class="rz-view">{shown["html"]}</div>'
         f'<p class="rz-status" aria-live="polite">{escape(shown["says"])}</p>{below}'
-        f'<script type="application/json">{_json(grid)}</script></div>'
+        f'<script type="application/json">{json_in_html(grid)}</script></div>'
     )
     return Figure(html, shown["says"])
 
@@ -77,6 +77,6 @@ def _input(label, choices, index):
     return f"<label>{escape(label)} <select>{options}</select></label>"
 
 
-def _json(value):
+def json_in_html(value: object) -> str:
     """JSON that cannot end the script element it stands in."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")

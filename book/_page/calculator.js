@@ -1,0 +1,209 @@
+/* Brings the calculators of ringzero.figures.calculator to life. Without it a page shows each one's starting state.
+ *
+ * The reader guesses first. Views come from the page's own grid, the nearest ones, until Python has started (engine.js),
+ * and for good where Python does not run. Fields and guess are kept in the page's address: ?does_it_fit.stage=3
+ */
+(function () {
+  "use strict";
+  const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+  const read = text => NUMBER.test(text.trim()) ? Number(text) : NaN;
+
+  /* A field: read() gives { value, shown }, or { wrong } in words; set(text) is how the page's address sets it. */
+  function connect(box, spec) {
+    const control = box.querySelector(`[name="${spec.name}"]`), wrong = control.parentElement.querySelector(".rz-wrong");
+    const complain = words => {
+      if (wrong.textContent !== words) wrong.textContent = words;
+      if (words) control.setAttribute("aria-invalid", "true");
+      else control.removeAttribute("aria-invalid");
+    };
+    if (spec.values) return {
+      spec, complain,
+      text: () => String(spec.values[control.selectedIndex]),
+      read: () => ({ value: spec.values[control.selectedIndex], shown: spec.values[control.selectedIndex] }),
+      set: text => { control.selectedIndex = Math.max(0, spec.values.findIndex(value => String(value) === text)); },
+    };
+    const slider = control.parentElement.querySelector("input[type=range]"), stops = spec.stops;
+    const slide = value => {
+      slider.value = nearest(stops, value);
+      slider.setAttribute("aria-valuetext", `${control.value} ${spec.unit}`);
+    };
+    slider.addEventListener("input", () => { // before the box hears of it
+      control.value = String(stops[slider.value]);
+      slider.setAttribute("aria-valuetext", `${control.value} ${spec.unit}`);
+    });
+    control.addEventListener("input", () => slide(read(control.value)));
+    return {
+      spec, complain,
+      text: () => control.value.trim(),
+      read() {
+        const shown = read(control.value);
+        const fits = shown >= stops[0] && shown <= stops[stops.length - 1] && (!spec.whole || Number.isInteger(shown));
+        return fits ? { value: shown * spec.scale, shown } : { wrong: spec.takes };
+      },
+      set(text) { control.value = text; slide(read(text)); },
+    };
+  }
+
+  /* The index of what is nearest to ``value``: by ratio where all are above 0. */
+  function nearest(values, value) {
+    const scale = values.every(each => each > 0) && value > 0 ? Math.log : each => each;
+    const off = values.map(each => Math.abs(scale(each) - scale(value)));
+    return Math.max(0, off.indexOf(Math.min(...off)));
+  }
+
+  function compare(guess, unit, view) {
+    const said = `Your guess: ${[guess, unit].filter(Boolean).join(" ")}. The answer: ${view.answer_says}.`;
+    if (typeof view.answer !== "number") return said + (guess === view.answer ? " You were right." : "");
+    const ratio = Number(guess) / view.answer, times = Math.max(ratio, 1 / ratio);
+    if (!(ratio > 0) || !Number.isFinite(times)) return said;
+    if (times <= 1.1) return said + " You were within 10 %.";
+    return `${said} Your guess is ${Number(times.toPrecision(2)).toLocaleString("en")} times too ${ratio > 1 ? "high" : "low"}.`;
+  }
+
+  function start(box) {
+    const spec = JSON.parse(box.querySelector('script[type="application/json"]').textContent);
+    const find = selector => box.querySelector(selector);
+    const answer = find(".rz-answer"), shown = find(".rz-view"), guessed = find(".rz-guessed");
+    const status = find(".rz-status"), note = find(".rz-note"), form = find(".rz-guess");
+    const guess = form.querySelector("input, select"), guessWrong = form.querySelector(".rz-wrong");
+    const fields = spec.fields.map(field => connect(box, field));
+    const python = window.ringzero && window.ringzero.python;
+    let revealed = false, guessText = ""; // what was guessed; "" for no guess
+    let wanted = null, asking = false; // the state to ask Python for next, and whether it is at work
+    let started = false, failed = !python; // whether Python has answered, and whether it cannot
+    let last = null; // the view on the page, or null where a field is wrong
+
+    function display(view, words) {
+      last = view;
+      shown.innerHTML = view.html;
+      note.textContent = words + (view.note || "");
+      note.classList.toggle("rz-nearest", words !== "");
+      say();
+    }
+
+    function say() {
+      answer.hidden = !revealed;
+      note.hidden = !revealed || !last;
+      if (!last) return;
+      const words = revealed && guessText ? compare(guessText, spec.unit, last) : "";
+      guessed.textContent = words;
+      guessed.hidden = !words;
+      status.textContent = revealed ? `${note.classList.contains("rz-nearest") ? note.textContent : ""} ${words} ${last.says}`.trim() : "";
+    }
+
+    function refuse(words) {
+      wanted = last = null;
+      guessed.hidden = note.hidden = true;
+      shown.innerHTML = "";
+      const line = document.createElement("p");
+      line.className = "rz-refused";
+      line.textContent = `No result. ${words}`;
+      shown.append(line);
+      status.textContent = ""; // the field itself is an alert
+    }
+
+    function fromGrid(state) {
+      let position = 0, exact = true;
+      fields.forEach(({ spec: field }, i) => {
+        const value = state.shown[i], index = field.values ? field.grid.indexOf(value) : nearest(field.grid, value);
+        exact = exact && field.grid[index] === value;
+        position = position * field.grid.length + Math.max(0, index);
+      });
+      const why = failed ? "Python does not run here." : "Until Python has started:";
+      display(spec.states[position], exact ? "" : `${why} Nearest values that this page carries. `);
+    }
+
+    function update() {
+      const state = { given: {}, shown: [], note: `For ${fields.map(each => `${each.spec.label} ${each.text()} ${each.spec.unit || ""}`.trim()).join(", ")}.` };
+      let wrong = "";
+      for (const field of fields) {
+        const answered = field.read();
+        field.complain(answered.wrong || "");
+        wrong = wrong || answered.wrong || "";
+        state.given[field.spec.name] = answered.value;
+        state.shown.push(answered.shown);
+      }
+      if (wrong) return refuse(wrong);
+      if (!started) fromGrid(state);
+      wanted = state;
+      ask();
+    }
+
+    async function ask() {
+      if (asking || failed) return;
+      asking = true;
+      while (wanted) {
+        const state = wanted;
+        wanted = null;
+        try {
+          const given = { module: spec.module, name: spec.name, given: state.given };
+          const view = await python.call("ringzero.figures.readout", "view", given);
+          started = true;
+          if (wanted || current(state)) display({ ...view, note: state.note }, "");
+        } catch (error) {
+          if (error.type === "ValueError") {
+            if (!wanted && current(state)) complain(error.message);
+          } else {
+            console.warn(error.trace || error.message);
+            failed = true;
+            started = false;
+            if (current(state)) fromGrid(state);
+            wanted = null;
+          }
+        }
+      }
+      asking = false;
+    }
+
+    /* Whether the fields still say what they said when ``state`` was read. */
+    const current = state => fields.every((field, i) => field.read().shown === state.shown[i]);
+
+    /* Errors of costs begin with the argument's name. */
+    function complain(words) {
+      const field = fields.find(({ spec: { name } }) => words.startsWith(`${name} `));
+      if (field) field.complain(words);
+      refuse(words);
+    }
+
+    function reveal(text) {
+      revealed = true;
+      guessText = text;
+      update();
+      save();
+    }
+
+    let saving;
+    function save() { // not for each step of a slider: browsers limit how often an address may change
+      clearTimeout(saving);
+      saving = setTimeout(() => {
+        const url = new URL(location.href);
+        for (const field of fields) url.searchParams.set(`${spec.name}.${field.spec.name}`, field.text());
+        if (revealed) url.searchParams.set(`${spec.name}.guess`, guessText);
+        history.replaceState(history.state, "", url);
+      }, 250);
+    }
+
+    form.addEventListener("submit", event => {
+      event.preventDefault();
+      const text = guess.value.trim(), fine = guess.tagName === "SELECT" ? text !== "" : read(text) >= 0;
+      guessWrong.textContent = fine ? "" : guess.tagName === "SELECT" ? "Choose one." : `Give a number of ${spec.unit}, 0 or more, in digits: 1000 or 2.5`;
+      if (fine) reveal(text);
+    });
+    form.querySelector("button[type=button]").addEventListener("click", () => { guessWrong.textContent = ""; reveal(""); });
+    find(".rz-fields").addEventListener("input", () => { update(); save(); });
+    const use = () => { if (!started && !wanted && !asking) update(); }; // the first use starts Python
+    box.addEventListener("focusin", use, { once: true });
+    box.addEventListener("pointerdown", use, { once: true });
+
+    const kept = new URL(location.href).searchParams, key = field => `${spec.name}.${field.spec.name}`;
+    for (const field of fields) field.set(kept.get(key(field)) ?? field.spec.start); // whatever the browser kept
+    box.classList.add("rz-live");
+    find(".rz-fields").hidden = form.hidden = false;
+    guess.value = guessText = kept.get(`${spec.name}.guess`) || "";
+    if (guess.value !== guessText || (guessText && guess.tagName === "INPUT" && !(read(guessText) >= 0))) guess.value = guessText = "";
+    revealed = kept.has(`${spec.name}.guess`);
+    if (fields.some(field => kept.has(key(field)))) update();
+    else fromGrid({ shown: fields.map(field => field.read().shown) });
+  }
+  document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".rz-calculator").forEach(start));
+})();
