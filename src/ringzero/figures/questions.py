@@ -18,8 +18,8 @@ def does_it_fit() -> Figure:
         "stage": Choice("ZeRO stage", [0, 1, 2, 3], 1, [0, 1, 2, 3]),
         "world_size": Number("GPUs", powers_of_two(1, 16384), 16, whole=True, grid=[1, 16, 256]),
         "batch": Number("sequences at a time", list(range(1, 65)), 2, whole=True),
-        "sequence": Number("tokens in a sequence", powers_of_two(128, 32768), 2048, "tokens", whole=True),
-        "recomputation": Choice("recomputed", ["none", "selective", "full"], "selective"),
+        "sequence": Number("sequence length", powers_of_two(128, 32768), 2048, "tokens", whole=True),
+        "recomputation": Choice("recompute", ["none", "selective", "full"], "selective"),
     }
     return calculator(
         calculators.does_it_fit,

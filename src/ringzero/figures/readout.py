@@ -134,7 +134,7 @@ def _bars(plot, title):
     start, shown = LEFT + 4, LEFT + 4
     parts, top = [], 14
     for index, part in enumerate(plot["parts"]):  # the names, in the order of the bars
-        if shown + 24 + LETTER * len(part) > LEFT + WIDTH + 90:
+        if shown + 16 + LETTER * len(part) > LEFT + WIDTH - 20:
             shown, top = start, top + 18
         parts.append(_box(shown, top - 10, 11, 11, palette.fill(index)) + _text(shown + 16, top, part, "start"))
         shown += 34 + LETTER * len(part)
