@@ -23,7 +23,16 @@ class LazyGroup(click.Group):
         return getattr(importlib.import_module(module), attribute)
 
 
-@click.group(cls=LazyGroup, lazy={"doctor": "ringzero.doctor:doctor", "mutants": "ringzero.grading.mutants:mutants"})
+@click.group(
+    cls=LazyGroup,
+    lazy={
+        "doctor": "ringzero.doctor:doctor",
+        "mutants": "ringzero.grading.mutants:mutants",
+        "measure": "ringzero.commands.measure:measure",
+        "plan": "ringzero.commands.plan:plan",
+        "timeline": "ringzero.profiles.command:command",
+    },
+)
 @click.version_option(package_name="ringzero")
 def main() -> None:
     """Ring AllReduce and ZeRO, and the course built on them."""

@@ -1,8 +1,10 @@
 """This machine as a ``steps.Machine``: measured on all ranks at once, because they share its cores and its memory."""
 
 from collections.abc import Sequence
+from functools import partial
 from statistics import median
 
+from ringzero import launch
 from ringzero.costs.alpha_beta import fit_alpha_beta
 from ringzero.measure.links import Nodes
 from ringzero.measure.rates import COLLECTIVES, Rates, rates
@@ -13,6 +15,16 @@ SHAPES = tuple((tokens, width, width) for width in (256, 512, 1024) for tokens i
 SIZES = (2**12, 2**18, 2**20, 2**22, 2**24)  # bytes
 TRIES = 7
 QUIET = 0.25  # the spread of the same work that is told from a busy machine's
+
+
+class OneNode:
+    """Ranks on one node, where a cluster is asked for."""
+
+    nodes = 1
+
+    def __init__(self, ranks: int):
+        self.ranks_per_node = ranks
+        self.launch = partial(launch, world_size=ranks)
 
 
 def measure(cluster: Nodes, shapes: Sequence[tuple[int, int, int]] = SHAPES, sizes: Sequence[int] = SIZES,

@@ -21,7 +21,10 @@ BF16, FP32, OPTIMIZER = 2, 4, 12  # bytes a parameter: as computed with; master,
 class Cluster:
     """``nodes`` of ``gpus_per_node`` GPUs, each with an ``infiniband`` port.
 
-    ``reached``  the share of peak FLOP/s that layers reach while nothing is sent: products, norms, attention together
+    ``reached``  the share of peak FLOP/s that products of a layer's size reach
+    ``moved``    bytes of memory that a layer's norms, activations and attention read and write for each token and unit
+                 of width, forward and backward: some hundreds with kernels that do several operations at once, a
+                 thousand without
     ``fabric``   the share of the links' bandwidth that collectives reach
     ``usable``   the share of a GPU's memory that training may take; the rest is CUDA's, NCCL's, and gaps
     ``dollars``  a GPU-hour
@@ -31,7 +34,8 @@ class Cluster:
     nodes: int
     gpus_per_node: int = 8
     infiniband: str = "NDR"
-    reached: float = 0.6
+    reached: float = 0.62
+    moved: float = 250
     fabric: float = 0.8
     usable: float = 0.92
     dollars: float = 2.0
@@ -58,6 +62,7 @@ class Plan(NamedTuple):
     ``micro_batch``    sequences
     ``recomputation``  "none", "selective" or "full"
     ``offload``        masters and optimizer states are in the host's memory, which steps them
+    ``bucket_mib``     of gradients that travel together; in stage 3 those of a layer do
     """
 
     data: int = 1
@@ -69,6 +74,7 @@ class Plan(NamedTuple):
     micro_batch: int = 1
     recomputation: str = "none"
     offload: bool = False
+    bucket_mib: float = 25
 
     def __str__(self) -> str:
         parts = [f"ZeRO-{self.stage}{', hybrid' * self.hybrid}" if self.stage else "DDP"]
@@ -76,7 +82,8 @@ class Plan(NamedTuple):
         parts += [f"tensor {self.tensor}"] * (self.tensor > 1)
         parts += [f"pipeline {self.pipeline}{f' x {self.virtual}' * (self.virtual > 1)}"] * (self.pipeline > 1)
         parts += [f"micro-batch {self.micro_batch}", f"{self.recomputation} recomputed"]
-        return ", ".join([*parts, *["offloaded"] * self.offload])
+        parts += ["offloaded"] * self.offload
+        return ", ".join([*parts, *[f"buckets of {self.bucket_mib:g} MiB"] * (self.data > 1 and self.stage < 3)])
 
 
 class Estimate(NamedTuple):
@@ -170,7 +177,8 @@ def _time(model: Transformer, cluster: Cluster, batch: int, plan: Plan) -> dict[
     count, b = micro_batches(plan, batch), plan.micro_batch
     layers, last = _stages(model, plan)
     gpu = cluster.group(1, 1)
-    forward = model.layer_flops(b) / plan.tensor / gpu.flops  # of a layer
+    moved = b * model.sequence * model.hidden * cluster.moved / 3 / gpu.memory_bandwidth
+    forward = (model.layer_flops(b) / gpu.flops + moved) / plan.tensor  # of a layer
     again = {"none": 0.0, "selective": 0.0, "full": forward}[
         plan.recomputation
     ]  # flash attention recomputes in any case
@@ -217,18 +225,23 @@ def _data(
     elements, shards = _elements(model, plan), _shards(cluster, plan)
     gradients, parameters = elements * (FP32 if count > 1 else BF16), elements * BF16
     group, exposed = _data_group(cluster, plan, shards), 0.0
+    pieces = layers if plan.stage == 3 else ceil(gradients / (plan.bucket_mib * 2**20))
+
+    def beside(computation: float, *travels: tuple[Machine, str, float]) -> float:
+        seconds = sum(pieces * machine.seconds(name, size / pieces) for machine, name, size in travels)
+        return beyond(seconds, computation, pieces)
+
     if plan.data > shards:
-        across = cluster.group(plan.data // shards, 1)
-        exposed += beyond(across.seconds("all_reduce", gradients / shards), backward, layers)
+        exposed += beside(backward, (cluster.group(plan.data // shards, 1), "all_reduce", gradients / shards))
     if shards > 1:
-        reduce, gather = group.seconds("reduce_scatter", gradients), group.seconds("all_gather", parameters)
+        reduce, gather = (group, "reduce_scatter", gradients), (group, "all_gather", parameters)
         if plan.stage == 0:
-            exposed += beyond(group.seconds("all_reduce", gradients), backward, layers)
+            exposed += beside(backward, (group, "all_reduce", gradients))
         elif plan.stage == 3:
-            exposed += count * (beyond(gather, forward, layers) + beyond(gather + reduce, backward, layers))
+            exposed += count * (beside(forward, gather) + beside(backward, gather, reduce))
         else:
             times = 1 if plan.stage == 1 else count  # whole gradients add up; shards are reduced in every micro-batch
-            exposed += times * beyond(reduce, backward, layers) + beyond(gather, forward, layers)
+            exposed += times * beside(backward, reduce) + beside(forward, gather)
     own = elements / (shards if plan.stage else 1)
     if not plan.offload:
         return exposed, own * ADAM_BYTES / group.memory_bandwidth

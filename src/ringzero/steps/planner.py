@@ -10,6 +10,7 @@ from ringzero.steps.transformer import Transformer
 
 MICRO_BATCHES = (1, 2, 4, 8)
 VIRTUAL = (1, 2, 4)
+BUCKETS = (25, 100, 400)  # MiB
 GB = 1e9
 
 
@@ -72,7 +73,7 @@ def rank(model: Transformer, cluster: Cluster, batch: int) -> Ranking:
     fitting: list[Estimate] = []
     too_large: list[Estimate] = []
     for plan in plans(model, cluster, batch):
-        found = estimate(model, cluster, batch, plan)
+        found = _with_best_bucket(model, cluster, batch, plan)
         (fitting if found.bytes <= cluster.memory_bytes else too_large).append(found)
     tried = len(fitting) + len(too_large)
     if not tried:
@@ -83,6 +84,12 @@ def rank(model: Transformer, cluster: Cluster, batch: int) -> Ranking:
     fitting.sort(key=lambda each: (each.seconds, each.bytes))
     too_large.sort(key=lambda each: each.bytes)
     return Ranking(fitting, too_large, tried)
+
+
+def _with_best_bucket(model: Transformer, cluster: Cluster, batch: int, plan: Plan) -> Estimate:
+    sizes = BUCKETS if plan.data > 1 and plan.stage < 3 else BUCKETS[:1]
+    found = (estimate(model, cluster, batch, plan._replace(bucket_mib=size)) for size in sizes)
+    return min(found, key=lambda each: each.seconds)
 
 
 def best_of_each(ranking: Ranking) -> list[Estimate]:

@@ -66,9 +66,10 @@ class Transformer(NamedTuple):
     def head_flops(self, micro_batch: float) -> float:
         return 2 * micro_batch * self.sequence * self.hidden * self.vocab
 
-    def model_flops(self, batch: float) -> float:
-        """Forward and backward, that the model needs: what MFU counts."""
-        return 3 * (self.layers * self.layer_flops(batch) + self.head_flops(batch))
+    def model_flops(self, batch: float, whole_attention: bool = False) -> float:
+        """Forward and backward, that the model needs: what MFU counts. ``whole_attention``: what is masked, too."""
+        masked = self.attention_flops(batch) * whole_attention
+        return 3 * (self.layers * (self.layer_flops(batch) + masked) + self.head_flops(batch))
 
 
 MODELS: Mapping[str, Transformer] = {

@@ -1,0 +1,1 @@
+"""Subcommands of ``ringzero`` that answer a question about a machine or a model."""
