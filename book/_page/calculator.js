@@ -20,7 +20,10 @@
       spec, complain,
       text: () => String(spec.values[control.selectedIndex]),
       read: () => ({ value: spec.values[control.selectedIndex], shown: spec.values[control.selectedIndex] }),
-      set: text => { control.selectedIndex = Math.max(0, spec.values.findIndex(value => String(value) === text)); },
+      set(text) { // another calculator's word, or an older page's, is none of the menu's
+        const words = spec.values.map(String);
+        control.selectedIndex = words.indexOf(words.includes(text) ? text : spec.start);
+      },
     };
     const slider = control.parentElement.querySelector("input[type=range]"), stops = spec.stops;
     const slide = value => {
@@ -168,6 +171,7 @@
     function reveal(text) {
       revealed = true;
       guessText = text;
+      say();
       update();
       save();
     }
