@@ -10,7 +10,10 @@ STREAMS = 2  # track 2r is what rank r communicates, track 2r + 1 what it comput
 
 
 def save_chrome_trace(operations: Iterable[Operation], path: str | PathLike) -> None:
-    """Write ``operations`` as JSON in the Trace Event Format: a track for each rank, and one for what it computes."""
+    """Write ``operations`` as JSON in the Trace Event Format: a track for each rank, and one for what it computes.
+
+    ``ringzero timeline`` reads it too.
+    """
     operations = list(operations)
     ranks, tracks = {op.rank for op in operations}, {_track(op) for op in operations}
     names = {STREAMS * rank: f"rank {rank}" for rank in ranks}
@@ -28,10 +31,12 @@ def _track(op):
 
 
 def _event(op):
-    arguments = {"line": op.line}
+    arguments = {"line": op.line, "thread": op.thread}
     if op.stream != COMPUTE:
-        peer = {} if op.peer is None else {"peer": op.peer}
-        arguments = {**peer, "bytes": op.bytes, "dtype": op.dtype, "line": op.line, "group": op.group}
+        known = {"peer": op.peer, "wait": None if op.wait is None else op.wait * 1e6, "call": op.call}
+        arguments |= {name: value for name, value in known.items() if value is not None}
+        arguments |= {"bytes": op.bytes, "dtype": op.dtype, "group": op.group, "members": op.members, "tag": op.tag}
+        arguments |= {"called": op.called} if op.called else {}
     return {
         "ph": "X",
         "name": op.kind,
