@@ -10,11 +10,14 @@ import pytest
 from ringzero.collectives import verify
 from ringzero.collectives.schedule import Round, Schedule
 from ringzero.costs.alpha_beta import all_reduce_lower_bound
+from ringzero.figures import write_it
 from ringzero.in_page.contributions import finished
 from ringzero.in_page.program import with_lines
 from ringzero.in_page.running import LIMIT, Run
 from ringzero.in_page.verdict import judge, shortest_cycle
 from ringzero.in_page.writing import WORLD_SIZES, answer, with_other_sizes
+from tests.conftest import needs_browser
+from tests.page_site import elsewhere, make_site, watched, write_page
 
 ROOT = Path(__file__).parents[1]
 COLORS = [["#e69f00", "#000000"], ["#0072b2", "#ffffff"]]
@@ -406,3 +409,191 @@ def test_micropython_gives_the_same_answers(tmp_path):
             if "Error: " in said["sentence"]:
                 said["sentence"] = said["sentence"].split("Error: ")[0]
         assert given == json.loads(json.dumps(here)), (name, n)
+
+
+# In a browser
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    return make_site(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture
+def visit(browser, site):
+    """``visit(**options of the context)`` opens a page with the editor, from the disk, and its context."""
+    contexts, requests, complaints = [], [], []
+
+    def open_page(context=None, **options):
+        if context is None:
+            context = browser.new_context(**options)
+            contexts.append(context)
+        page = watched(context, requests, complaints)
+        figure = write_it("ring", WRONG["everyone sends first"][0], RING, caption="Below.")
+        page.goto(write_page(site / "page.html", figure, scripts=("engine.js", "write.js")).as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert elsewhere(requests) == []
+    assert complaints == []
+
+
+def run(page, program=None):
+    """What is said of the program in the editor, after Run."""
+    if program is not None:
+        page.locator("textarea").fill(program)
+    page.locator(".rz-said").evaluate("said => said.replaceChildren()")
+    page.get_by_role("button", name="Run").click()
+    return said(page)
+
+
+def said(page):
+    page.locator(".rz-said[data-kind]:not([data-kind='']) p").first.wait_for()
+    return page.locator(".rz-said p").first.text_content()
+
+
+@needs_browser
+def test_a_program_is_run_judged_and_drawn_in_the_page(visit):
+    page = visit()
+    assert not page.locator(".rz-instead").is_visible()
+    assert page.locator("textarea").evaluate("area => area.labels[0].textContent") == "What rank r of n does:"
+    assert page.locator(".rz-said").get_attribute("aria-live") == "polite"
+    assert run(page) == WRONG["everyone sends first"][3]
+    assert page.locator(".rz-lines strong").all_text_contents() == ["4\n"]
+    assert page.locator(".rz-view .note").all_text_contents() == [f"waits to send to {r}" for r in (1, 2, 3, 0)]
+    assert run(page, RING).startswith("Right: each of the 4 ranks holds all 4 chunks")
+    page.get_by_text("It is also right with 2, 3, 5, 6, 7 and 8 ranks.").wait_for()
+    assert page.locator(".rz-view .round").count() == 6
+    assert page.locator(".rz-view tbody tr").count() == 4
+    for name in ("adds in the second half", "one round too few", "N-1 rounds of the whole buffer"):
+        program, n, _, sentence, _ = WRONG[name]
+        assert n == 4
+        assert sentence in run(page, program)
+    page.locator("input[type=range]").focus()
+    page.keyboard.press("End")
+    page.wait_for_function("document.querySelectorAll('.rz-view tbody tr').length === 8")
+
+
+@needs_browser
+def test_a_loop_without_yield_is_ended_and_the_next_program_runs(visit):
+    page = visit()
+    assert run(page, "def rank(r, n):\n    while True:\n        pass\n    yield\n").startswith(
+        "Stopped after 2 seconds"
+    )
+    assert page.locator(".rz-view svg").count() == 0
+    assert run(page, RING).startswith("Right")
+    assert run(page, "def rank(r, n):\n    print('<b>')\n    yield 3\n").startswith("Line 3: rank 0 yields 3;")
+    assert page.locator(".rz-view > pre").text_content() == "rank 0: <b>"
+
+
+@needs_browser
+def test_the_keyboard_writes_python_and_is_not_trapped(visit):
+    page = visit()
+    area = page.locator("textarea")
+    area.fill("")
+    area.focus()
+    for word in ("def rank(r, n):", "if r:", "yield ()"):
+        page.keyboard.type(word)
+        page.keyboard.press("Enter")
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.type("yield ()")
+    text = "def rank(r, n):\n    if r:\n        yield ()\n    yield ()"
+    assert area.input_value() == text
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Tab")
+    assert area.input_value() == "\n".join("    " + line for line in text.split("\n"))
+    page.keyboard.press("Shift+Tab")
+    assert area.input_value() == text
+    page.keyboard.press("Control+z")
+    assert area.input_value() != text
+    page.keyboard.press("Control+Shift+z")
+    page.keyboard.press("Control+Enter")
+    assert said(page).startswith("Wrong: chunk 0 of rank 0 lacks the contributions of ranks 1, 2 and 3.")
+    area.focus()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.type") == "range"
+    area.focus()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate("document.activeElement !== document.querySelector('textarea')")
+    assert area.input_value() == text
+
+
+@needs_browser
+def test_what_was_written_is_kept_and_reset_can_be_undone(visit):
+    page = visit()
+    page.locator("textarea").fill("x = 1")
+    page.locator("input[type=range]").fill("6")
+    again = visit(page.context)
+    assert again.locator("textarea").input_value() == "x = 1"
+    assert again.locator("output").text_content() == "6"
+    again.get_by_role("button", name="Reset").click()
+    assert again.locator("textarea").input_value() == WRONG["everyone sends first"][0]
+    assert again.locator("output").text_content() == "4"
+    again.keyboard.press("Control+z")
+    assert again.locator("textarea").input_value() == "x = 1"
+    again.locator("summary").press("Enter")
+    again.get_by_role("button", name="Put it into the editor").click()
+    assert again.locator("textarea").input_value() == RING
+
+
+@needs_browser
+def test_an_old_verdict_is_marked_as_old(visit):
+    page = visit()
+    run(page)
+    assert page.locator(".rz-stale").count() == 0
+    page.locator("textarea").press("x")
+    assert page.locator(".rz-stale").count() == 1
+    assert page.locator(".rz-lines strong").count() == 0
+    run(page)
+    assert page.locator(".rz-stale").count() == 0
+
+
+@needs_browser
+def test_without_a_script_or_python_the_solution_is_shown_and_on_paper_the_program(visit, site):
+    page = visit(java_script_enabled=False)
+    assert page.locator(".rz-instead svg").is_visible()
+    assert page.get_by_text("In a browser with JavaScript").is_visible()
+    assert not page.locator(".rz-editor").is_visible()
+    page.locator("summary").click()
+    assert page.locator("details pre").text_content() == RING
+    assert page.locator("button:visible").count() == 0
+    page = visit()
+    page.emulate_media(media="print")
+    assert page.locator(".rz-printed-code").text_content() == WRONG["everyone sends first"][0]
+    assert page.locator(".rz-printed-code").is_visible()
+    assert not page.locator("textarea").is_visible()
+
+
+@needs_browser
+def test_where_python_does_not_start_the_page_says_so(browser, site):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(write_page(site / "page.html", write_it("a", RING, RING), scripts=("engine.js", "write.js")).as_uri())
+    page.evaluate("""() => {
+        ringzero.python.call = async () => { throw Object.assign(new Error("no"), { type: "EngineError" }); };
+    }""")
+    assert run(page).startswith("Your program cannot be run, because Python does not start in this browser.")
+    assert page.locator(".rz-instead svg").is_visible()
+    context.close()
+
+
+@needs_browser
+def test_it_fits_a_telephone(visit):
+    page = visit(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    run(page, RING)
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
+    assert page.locator("textarea").evaluate("area => parseFloat(getComputedStyle(area).fontSize)") >= 16
+
+
+def test_a_solution_that_is_wrong_is_not_shown():
+    with pytest.raises(ValueError, match="not right with 3 ranks: Line 4: rank 2 sends to rank 3"):
+        write_it("ring", RING, DOUBLING)
+    with pytest.raises(ValueError, match="ranks is 9; choose from 2 to 8"):
+        write_it("ring", RING, RING, ranks=9)
+    assert "<script>x" not in write_it("ring", "# </script><script>x", RING).html

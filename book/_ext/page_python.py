@@ -10,8 +10,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MICROPYTHON = ROOT / "book/_vendor/micropython"
-SOURCES = ("ringzero/costs/*.py", "ringzero/figures/palette.py", "ringzero/figures/readout.py")  # in src/, for pages
-SCRIPTS = (("rz-calculator", ("engine.js", "calculator.js")),)  # a page with this class has these scripts
+SOURCES = (  # in src/, for pages
+    "ringzero/costs/*.py",
+    "ringzero/in_page/*.py",
+    "ringzero/figures/palette.py",
+    "ringzero/figures/readout.py",
+)
+SCRIPTS = (  # a page with this class has these scripts
+    ("rz-calculator", ("engine.js", "calculator.js")),
+    ("rz-writing", ("engine.js", "write.js")),
+)
 
 
 def setup(app):

@@ -4,7 +4,7 @@
 ``before_after`` what a collective did on each rank, ``explore`` puts a whole grid of figures behind labelled inputs,
 ``calculator`` lets the page compute with its reader's numbers,
 ``stepper`` goes through schedules round by round, ``memory_timeline`` is what a training step held, kind by kind, and
-``queues`` what would run, and what would hang, on NCCL.
+``queues`` what would run, and what would hang, on NCCL. ``write_it`` lets the reader write an algorithm.
 Each returns an object that a notebook shows.
 """
 
@@ -18,6 +18,7 @@ from ringzero.figures.ranks import before_after
 from ringzero.figures.space_time import spacetime
 from ringzero.figures.stepping import stepper
 from ringzero.figures.timelines import timeline
+from ringzero.figures.writing import write_it
 
 __all__ = [
     "Figure",
@@ -32,4 +33,5 @@ __all__ = [
     "stepper",
     "table",
     "timeline",
+    "write_it",
 ]
