@@ -281,6 +281,11 @@ def test_what_an_optimizer_and_accumulation_take():
     assert sgd["optimizer"] == 4 * 8e9
     assert sgd["gradients"] == 6 * 8e9
     assert sgd["head"] == 0  # no vocabulary was given
+    assert sum(size for _, size in mem.training_parts(**LLAMA, optimizer_bytes=0)) == pytest.approx(
+        sum(size for _, size in mem.training_parts(**LLAMA)) - 12 * 8e9
+    )
+    alone = mem.training_parts(**LLAMA, stage=0, world_size=1, micro_batch=1)
+    assert mem.training_parts(**LLAMA) == mem.training_parts(**LLAMA, world_size=8) == alone
     whole = dict(mem.training_parts(**LLAMA | {"layers": 1}, stage=3, world_size=2))
     assert whole["gathered layers"] == 2 * 2 * 8e9  # no layer to gather ahead
     ahead = dict(mem.training_parts(**LLAMA, stage=3, world_size=2, prefetch=4))

@@ -30,6 +30,7 @@ def test_a_ring_across_nodes_crosses_once_a_node():
     assert us("all_reduce", "ring", "LL", 12, nodes=3) == US(6.6 + 18 * 1.0 + 4 * 2.7)
     assert us("all_reduce", "ring", "LL128", 12, nodes=3) == US(14 + 18 * 1.9 + 4 * 4.0)
     assert us("all_reduce", "ring", "Simple", 12, nodes=3) == US(8.4 + 18 * 3.4 + 4 * 14)
+    assert us("all_reduce", "ring", "LL", 16, nodes=2) == US(6.6 + 28 * 1.0 + 2 * 2.7)
     amd = us("all_reduce", "ring", "Simple", 12, nodes=3, post_overhead=2e-6)  # 3 posts of 2 us are above 3.4
     assert amd == US(8.4 + 18 * 6 + 4 * 14)
     slow = {"nodes": 3, "network_latency": 5e-6}
@@ -50,7 +51,11 @@ def test_trees_double_across_nodes():
 
 def test_in_the_switches():
     assert us("all_reduce", "nvls", "Simple", 8) == US(25)
-    assert us("all_reduce", "nvls", "Simple", 64, nodes=8) == US(25 + 18)
+    assert (
+        us("all_reduce", "nvls", "Simple", 64, nodes=8)
+        == us("all_reduce", "nvls", "Simple", 16, nodes=2)
+        == US(25 + 18)
+    )
     assert us("all_reduce", "nvls_tree", "Simple", 64, nodes=8) == US(25 + 2 * 3 * 20.9)
     assert us("all_gather", "collnet_direct", "Simple", 64, nodes=8) == US(2 * (3.7 + 7 * 0.4) + 31)
     assert us("all_reduce", "collnet_direct", "Simple", 8, nodes=8) == US(14)  # one rank a node: the tree's
@@ -74,6 +79,7 @@ def test_bandwidths_by_generation_and_nodes():
         19e9,
     ]
     assert tuner.bandwidth_limit("per_channel_tree", "Hopper", 2) == 41.4e9
+    assert tuner.bandwidth_limit("per_channel_tree", "Hopper") == 38.7e9
     assert tuner.bandwidth_limit("per_channel_nvls_tree", "Blackwell", 4) == 80e9
     for name, rows in tuner.BANDWIDTH_LIMITS:
         assert [generation for generation, _ in rows] == [generation for generation, _ in tuner.NVLS_EFFICIENCY], name

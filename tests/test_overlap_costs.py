@@ -112,6 +112,27 @@ def test_llama_70b_s_gate_and_up_on_nvlink():
     assert overlap.tensor_parallel_products(8192, 28672, 64)[0][2] == 3 * 8192
 
 
+def test_a_layer_has_no_gate_and_no_shared_heads_unless_told():
+    o, machine = overlap, (PEAK, BANDWIDTH)
+    assert [name for name, _, _ in o.tensor_parallel_products(64, 256, 8)] == ["Q, K, V", "projection", "up", "down"]
+    assert o.tensor_parallel_attention_ratio(*machine, 8192, 8) == o.tensor_parallel_ratio(*machine, 2 * 8192, 8)
+    least = o.min_hidden_for_tensor_parallel_attention(*machine, 8)
+    assert least == o.min_hidden_for_tensor_parallel(*machine, 8) / 2
+    for of_mlp, arguments in [
+        (o.tensor_parallel_mlp_ratio, (*machine, 28672, 8)),
+        (o.min_ffn_for_tensor_parallel_mlp, (*machine, 8)),
+        (o.max_tensor_parallel_degree, (*machine, 28672)),
+        (o.expert_parallel_ratio, (*machine, 2048, 8)),
+        (o.min_ffn_for_expert_parallel, machine),
+        (o.mixed_ratio, (PEAK, 50e9, BANDWIDTH, TOKENS, 28672, 32, 8)),
+        (o.best_zero_degree, (4e6, 28672, 512, 50e9, BANDWIDTH)),
+        (o.min_tokens_for_mixed, (PEAK, 50e9, BANDWIDTH, 28672)),
+    ]:
+        assert of_mlp(*arguments) == of_mlp(*arguments, gated=False) != of_mlp(*arguments, gated=True)
+    one_by_one = o.mixed_ratio(PEAK, 50e9, BANDWIDTH, TOKENS, 28672, 32, 8, concurrent=False)
+    assert o.mixed_ratio(PEAK, 50e9, BANDWIDTH, TOKENS, 28672, 32, 8) == one_by_one
+
+
 @pytest.mark.parametrize("concurrent", [False, True])
 @pytest.mark.parametrize(("nodes", "ranks_per_node"), [(1, 8), (16, 1), (4, 8), (16, 2)])
 def test_hybrid_sends_what_two_level_counts(nodes, ranks_per_node, concurrent):
@@ -304,7 +325,10 @@ def test_powersgd_counts_two_factors_a_matrix():
         (lambda: overlap.min_tokens_for_zero3(0, BANDWIDTH), "peak_flops is 0; give"),
         (lambda: overlap.tensor_parallel_ratio(PEAK, BANDWIDTH, 0, 8), "hidden is 0; give"),
         (lambda: overlap.tensor_parallel_ratio(PEAK, BANDWIDTH, 8, 0), "world_size is 0; give"),
+        (lambda: overlap.min_hidden_for_tensor_parallel(0, BANDWIDTH, 8), "peak_flops is 0; give"),
         (lambda: overlap.pipeline_parallel_ratio(PEAK, BANDWIDTH, 8, 0), "layers is 0; give"),
+        (lambda: overlap.min_layers_for_pipeline(0, BANDWIDTH, 8), "peak_flops is 0; give"),
+        (lambda: overlap.mixed_ratio(PEAK, 1, 1, -8, 8, 2, 2), "tokens is -8; give"),
         (lambda: overlap.min_layers_for_pipeline(PEAK, BANDWIDTH, 8, 0), "bytes_per_element is 0; give"),
         (lambda: overlap.max_data_parallel_ranks(PEAK, BANDWIDTH, 0), "batch_tokens is 0; give"),
         (lambda: overlap.hybrid_ratio(PEAK, 1, 1, 0, 2, 2), "tokens is 0; give"),
@@ -321,7 +345,10 @@ def test_powersgd_counts_two_factors_a_matrix():
         (lambda: overlap.tensor_parallel_products(65, 64, 8), "hidden is 65; it must be a multiple of heads, 8"),
         (lambda: overlap.tensor_parallel_attention_ratio(PEAK, 1, 0, 8), "hidden is 0; give"),
         (lambda: overlap.tensor_parallel_attention_ratio(PEAK, 1, 8, 8, 0), "kv_share is 0; give key and value heads"),
-        (lambda: overlap.tensor_parallel_attention_ratio(PEAK, 1, 8, 8, 8), "kv_share is 8; give key and value heads"),
+        (
+            lambda: overlap.tensor_parallel_attention_ratio(PEAK, 1, 8, 8, 1.5),
+            "kv_share is 1.5; give key and value heads",
+        ),
         (lambda: overlap.tensor_parallel_mlp_ratio(PEAK, 1, 0, 8), "ffn is 0; give"),
         (lambda: overlap.max_tensor_parallel_degree(PEAK, 1, 0), "ffn is 0; give"),
         (lambda: overlap.expert_parallel_ratio(PEAK, 1, 0, 8), "ffn is 0; give"),

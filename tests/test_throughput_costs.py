@@ -63,6 +63,8 @@ def test_batches():
     assert gpus == 16384
     assert throughput.data_parallel_degree(gpus, **degrees) == 8
     assert throughput.global_batch_sequences(2, 4, gpus, **degrees) == 64
+    assert throughput.data_parallel_degree(6) == throughput.global_batch_sequences(1, 1, 6) == 6  # alone
+    assert throughput.parallel_world_size() == 1
     assert throughput.global_batch_tokens(2, 4, 8, 8192) == 64 * 8192
     assert throughput.tokens_per_gpu(64 * 8192, gpus) == 32
     assert throughput.tokens_per_second_per_gpu(64 * 8192, 2.0, gpus) == 16
@@ -173,6 +175,7 @@ def test_micro_batches_for_a_bubble(bubble, pieces):
     least = pipeline.min_micro_batches(8, bubble, pieces)
     assert pipeline.bubble_fraction(8, least, pieces) == pytest.approx(bubble)
     assert pipeline.min_micro_batches(1, bubble) == 0
+    assert pipeline.min_micro_batches(8, bubble) == pipeline.min_micro_batches(8, bubble, 1)
 
 
 @pytest.mark.parametrize(
@@ -199,6 +202,7 @@ def test_micro_batches_for_a_bubble(bubble, pieces):
         (lambda: throughput.days_from_throughput(1, 0), "tokens_per_second is 0; give"),
         (lambda: throughput.days_from_gpu_hours(1, 0), "gpus is 0; give"),
         (lambda: throughput.run_cost(1, 1, 1, 1, 40, 2), "mfu is 40; give the part of the peak reached"),
+        (lambda: throughput.run_cost(1, 1, 1, 1, 1.01, 2), "mfu is 1.01; give"),
         (lambda: throughput.run_cost(1, 1, 1, 1, 0, 2), "mfu is 0; give the part"),
         (lambda: throughput.run_cost(1, 1, 1, 1, float("nan"), 2), "mfu is nan; give the part"),
         (lambda: throughput.run_cost(1, 1, 1, 1, 0.4, -2), "dollars_per_gpu_hour is -2; give 0 or more"),
@@ -209,6 +213,7 @@ def test_micro_batches_for_a_bubble(bubble, pieces):
         (lambda: pipeline.min_micro_batches(4, 0), "bubble is 0; give a part of the step above 0 and below 1"),
         (lambda: pipeline.min_micro_batches(4, 1), "bubble is 1; give"),
         (lambda: pipeline.min_micro_batches(0, 0.5), "stages is 0; give"),
+        (lambda: pipeline.micro_batches_kept(4, 0), "micro_batches is 0; give"),
         (lambda: pipeline.micro_batches_kept(4, 8, 4), "position is 4; the pipeline has the stages 0 to 3"),
         (lambda: pipeline.micro_batches_kept(4, 8, -1), "position is -1; the pipeline"),
         (lambda: pipeline.micro_batches_kept(4, 8, 0, "dualpipe"), "schedule is 'dualpipe'; it is one of gpipe, 1f1b"),

@@ -176,7 +176,6 @@ def latency(
         names = ", ".join(dict(ALGORITHMS)[collective])
         raise ValueError(f"algorithm is {algorithm!r}; NCCL runs {collective} as one of {names}")
     known(HOP_LATENCY[:2], link, "link")
-    known(PROTOCOLS, protocol, "protocol")
     if algorithm not in ("ring", "tree") and protocol != "Simple":
         raise ValueError(f"protocol is {protocol!r}; NCCL runs {algorithm} with 'Simple' alone")
     ranks(world_size)

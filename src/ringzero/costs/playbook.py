@@ -1,9 +1,8 @@
 """The overlap ratios as the Ultra-Scale Playbook prints them, to be shown beside ``costs.overlap``'s, which are right.
 
->>> from ringzero.costs import overlap
->>> round(zero3_ratio(989e12, 450e9, tokens=1024, world_size=8), 2), "printed, and in bytes:"
-(0.94, 'printed, and in bytes:')
->>> round(overlap.zero3_ratio(989e12, 450e9, tokens=1024, world_size=8), 2)
+>>> round(zero3_ratio(989e12, 450e9, tokens=1024, world_size=8), 2)  # as printed: it hides
+0.94
+>>> round(overlap.zero3_ratio(989e12, 450e9, tokens=1024, world_size=8), 2)  # in bytes: half of it is waited for
 1.88
 
 Tazi et al. 2025, appendix A3 "Math for compute/communication overlap". What it calls bytes are elements, so each ratio
