@@ -47,6 +47,7 @@ def main() -> None:
         "diagnosis": "ringzero.bench.diagnosis:command",
         "hostile": "ringzero.bench.hostile:command",
         "launch": "ringzero.bench.launch:command",
+        "overlap": "ringzero.bench.overlap:command",
         "prediction": "ringzero.bench.prediction:command",
         "muon": "ringzero.bench.muon:command",
         "offload": "ringzero.bench.offload:command",

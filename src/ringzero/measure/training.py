@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
@@ -11,6 +12,7 @@ import torch.distributed as dist
 from torch import nn
 
 from ringzero.data_parallel import DistributedDataParallel, NaiveDataParallel
+from ringzero.record import computing
 from ringzero.steps import systems
 from ringzero.steps.machine import Machine
 from ringzero.steps.run import Timed, run
@@ -25,14 +27,18 @@ class Shape(NamedTuple):
     tokens: int
     widths: tuple[int, ...]
 
+    @property
+    def sides(self) -> list[tuple[int, int]]:
+        """Inputs and outputs of each layer."""
+        return list(pairwise(self.widths))
+
     def module(self) -> nn.Sequential:
         torch.manual_seed(0)
-        sides = zip(self.widths, self.widths[1:], strict=False)
-        return nn.Sequential(*(nn.Sequential(nn.Linear(*both), nn.ReLU()) for both in sides))
+        return nn.Sequential(*(nn.Sequential(nn.Linear(*both), nn.ReLU()) for both in self.sides))
 
     def units(self, machine: Machine) -> list[Unit]:
         units = []
-        for i, (inputs, outputs) in enumerate(zip(self.widths, self.widths[1:], strict=False)):
+        for i, (inputs, outputs) in enumerate(self.sides):
             forward, backward = machine.product_seconds(self.tokens, inputs, outputs)
             units.append(Unit(f"layer {i}", (inputs * outputs, outputs), forward, backward, 4 * self.tokens * outputs))
         return units
@@ -118,6 +124,23 @@ def measured(ways: Sequence[str], shape: Shape, steps: int) -> dict[str, list[fl
             model.zero_grad()
             seconds[way].append(time.perf_counter() - start)
     return {way: taken[2:] for way, taken in seconds.items()}
+
+
+def traced(way: str, shape: Shape, warm_up: int = 3) -> float:
+    """On each rank, called with ``trace=True``: steps whose passes are recorded. Returns when the last one began."""
+    model, step = WAYS[way].make(shape.module(), None)
+    x = torch.randn(shape.tokens, shape.widths[0])
+    for _ in range(warm_up + 1):
+        dist.barrier()
+        start = time.time()
+        with computing("forward"):
+            loss = model(x).square().mean()
+        with computing("backward"):
+            loss.backward()
+        with computing("optimizer"):
+            step()
+        model.zero_grad()
+    return start
 
 
 def step_seconds(ranks: Sequence[dict[str, list[float]]], way: str) -> float:

@@ -81,11 +81,16 @@ class Machine:
         latency, per_byte = self.message[group]
         return latency + per_byte * size
 
-    def effective_bandwidth(self, collective: str, group: str = "all") -> float:
-        """Bytes a second that each rank sends, and receives, of a large buffer: busbw as nccl-tests defines it."""
+    def effective_bandwidth(self, collective: str, group: str = "all", size: float = math.inf) -> float:
+        """Bytes a second that each rank sends, and receives, of a buffer of ``size`` bytes; large by default.
+
+        Busbw, as nccl-tests defines it.
+        """
         n = self.group_size(group)
         passes = {"all_reduce": 2.0}.get(collective, 1.0) * (n - 1) / n
-        return passes / min(per_byte for _, per_byte in self.collectives[collective, group])
+        if size == math.inf:
+            return passes / min(per_byte for _, per_byte in self.collectives[collective, group])
+        return passes * size / self.seconds(collective, size, group)
 
     def adam_seconds(self, elements: float, on_host: bool = False) -> float:
         """Of AdamW on so many elements of one rank."""

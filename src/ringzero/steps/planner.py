@@ -78,8 +78,8 @@ def rank(model: Transformer, cluster: Cluster, batch: int) -> Ranking:
     tried = len(fitting) + len(too_large)
     if not tried:
         raise ValueError(
-            f"no way to divide a batch of {batch} sequences among {cluster.gpus} GPUs; give a multiple of a power of "
-            f"two, and at least {ceil(cluster.gpus / (cluster.gpus_per_node * model.layers))}"
+            f"no way to divide a batch of {batch} sequences among {cluster.gpus} GPUs; give a larger batch, with more "
+            "factors of two"
         )
     fitting.sort(key=lambda each: (each.seconds, each.bytes))
     too_large.sort(key=lambda each: each.bytes)
@@ -93,10 +93,10 @@ def _with_best_bucket(model: Transformer, cluster: Cluster, batch: int, plan: Pl
 
 
 def best_of_each(ranking: Ranking) -> list[Estimate]:
-    """Of each way to divide the work, the fastest plan: what differs is tensor, pipeline, stage, hybrid or offload."""
+    """Of each way to divide the work, the fastest plan: the others differ in tensor, pipeline, stage or hybrid."""
     seen, best = set(), []
     for each in ranking.fitting:
-        key = each.plan.tensor, each.plan.pipeline, each.plan.stage, each.plan.hybrid, each.plan.offload
+        key = each.plan.tensor, each.plan.pipeline, each.plan.stage, each.plan.hybrid
         if key not in seen:
             seen.add(key)
             best.append(each)

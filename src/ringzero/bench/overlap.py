@@ -1,0 +1,89 @@
+"""Training steps predicted beside measured: each way to share gradients, two models, one node and two with a slow link.
+
+A machine is measured first (``measure.machine``): products at other numbers of tokens than those of the models, AdamW,
+collectives, and what computing and communication take from each other. From that alone each step is predicted, task by
+task (``steps``), and then run.
+"""
+
+import statistics
+from contextlib import nullcontext
+from itertools import combinations
+
+import click
+
+from ringzero.bench import options, results
+
+LOOPBACK, RATES = "loopback", ("1gbit", "200mbit")
+STEPS = 9
+TOKENS = (128, 512)  # of the products that are measured
+DIFFERENT = 1.05  # two measured steps this far apart have an order
+
+
+def rows(links=(LOOPBACK, *RATES), models=None, ways=None, steps=STEPS, progress=lambda links: links):
+    """For each link, model and way a row of seconds, and three about all of them."""
+    import ringzero
+    from ringzero.measure import machine, training
+
+    made, found = [], {}
+    chosen = {name: training.SHAPES[name] for name in models or training.SHAPES}
+    ways = list(ways or training.WAYS)
+    sides = {both for shape in chosen.values() for both in shape.sides}
+    shapes = sorted((tokens, *both) for tokens in TOKENS for both in sides)
+    for link in progress(links):
+        alone = link == LOOPBACK
+        ranks = machine.OneNode(2) if alone else ringzero.Cluster(nodes=2, ranks_per_node=1, inter_node=link)
+        with nullcontext(ranks) if alone else ranks as cluster:
+            here, spread = machine.measure(cluster, shapes)
+            for name, shape in chosen.items():
+                taken = cluster.launch(training.measured, ways, shape, steps, timeout=600).returns
+                for way in ways:
+                    predicted = training.predicted(way, shape, here).seconds
+                    measured = training.step_seconds(taken, way)
+                    found[link, name, way] = predicted, measured
+                    made.append(
+                        results.row(f"{way}, {name}, {link}", "step time", measured, predicted, "predicted", "s")
+                    )
+        made.append(results.row(f"spread of equal work, {link}", "while measuring", spread, None, None, "share"))
+    return made + summary(found)
+
+
+def summary(found):
+    """How far off predictions are, and how often they have two steps of one link and model in the right order."""
+    errors = [abs(predicted / measured - 1) for predicted, measured in found.values()]
+    right = ordered = 0
+    for (one, (p1, m1)), (other, (p2, m2)) in combinations(found.items(), 2):
+        if one[:2] == other[:2] and max(m1, m2) > DIFFERENT * min(m1, m2):
+            ordered += 1
+            right += (p1 < p2) == (m1 < m2)
+    made = [
+        results.row("all", "median error", statistics.median(errors), None, None, "share"),
+        results.row("all", "largest error", max(errors), None, None, "share"),
+    ]
+    if ordered:
+        made.append(results.row("all", f"order of {ordered} pairs", right / ordered, None, None, "share right"))
+    return made
+
+
+@click.command("overlap")
+@click.option("--links", default=",".join((LOOPBACK, *RATES)), show_default=True, help="Between the two ranks.")
+@click.option("--steps", default=STEPS, show_default=True, help="Measured, of each.")
+@options.json_option
+def command(links, steps, json_file):
+    """DDP and ZeRO on two ranks: seconds of a step predicted and measured."""
+    from tqdm import tqdm
+
+    from ringzero.ranks.cluster import ClusterUnavailable
+
+    try:
+        made = rows(links.split(","), steps=steps, progress=tqdm)
+    except (ClusterUnavailable, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+    for row in made:
+        if row["peer"] is None:
+            click.echo(f"{row['name']:<44} {row['metric']:<18} {row['ours']:.3f} {row['unit']}")
+        else:
+            click.echo(
+                f"{row['name']:<60} measured {row['ours'] * 1e3:7.1f} ms, predicted {row['peer'] * 1e3:7.1f}: "
+                f"{row['ratio']:.2f}"
+            )
+    results.write(made, json_file)
