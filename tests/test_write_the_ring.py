@@ -101,24 +101,25 @@ WRONG = {
         but("(r - 2 - step)", "(r - 3 - step)"),
         4,
         "wrong",
-        "Look first at round 1: rank 0 receives chunk 2 of rank 3 (line 4) as its own chunk 1 (line 4).",
+        "Look first at round 1 (× in the figure): rank 0 receives chunk 2 of rank 3 (line 4) as its own chunk 1 "
+        "(line 4).",
         [4],
     ),
     "adds in the second half": (
         but("- step) % n)\n", "- step) % n, add=True)\n", last=True),
         4,
         "wrong",
-        "Wrong: chunk 1 of rank 0 counts rank 0 twice, rank 2 four times, rank 3 three times. 12 of 16 chunks are "
-        "wrong. Look first at round 4: rank 0 adds chunk 3 of rank 3 to its own (line 6), and both already hold the "
-        "contribution of rank 0.",
+        "Wrong: chunk 1 of rank 0 counts rank 0 twice, rank 2 four times and rank 3 three times. 12 of 16 chunks are "
+        "wrong. Look first at round 4 (× in the figure): rank 0 adds chunk 3 of rank 3 to its own (line 6), and both "
+        "already hold the contribution of rank 0.",
         [6],
     ),
     "never adds": (
         but(", add=True", ""),
         4,
         "wrong",
-        "Look first at round 1: rank 0 replaces its chunk 2 by that of rank 3 (line 4), which lacks the contribution "
-        "of rank 0. Is `add=True` missing",
+        "Look first at round 1 (× in the figure): rank 0 replaces its chunk 2 by that of rank 3 (line 4), which lacks "
+        "the contribution of rank 0. Is `add=True` missing",
         [4],
     ),
     "one round too few": (
@@ -141,9 +142,9 @@ WRONG = {
         "        yield send((r + 1) % n, range(n)), recv((r - 1) % n, range(n), add=True)\n",
         4,
         "wrong",
-        "Wrong: chunk 0 of rank 0 counts rank 2 three times, rank 3 three times. 16 of 16 chunks are wrong. "
-        "Look first at round 2: rank 0 adds chunk 0 of rank 3 to its own (line 3), and both already hold the "
-        "contribution of rank 3.",
+        "Wrong: chunk 0 of rank 0 counts rank 2 three times and rank 3 three times. 16 of 16 chunks are wrong. "
+        "Look first at round 2 (× in the figure): rank 0 adds chunk 0 of rank 3 to its own (line 3), and both "
+        "already hold the contribution of rank 3.",
         [3],
     ),
     "sends nothing": (

@@ -132,7 +132,9 @@
     function say(kind, sentence) {
       said.replaceChildren();
       said.dataset.kind = kind;
-      if (sentence) paragraph(sentence, said);
+      if (!sentence) return;
+      const [, head, rest] = sentence.match(/^(\w+(?: \d+)?:|)(.*)$/s); // "Deadlock:", "Line 3:"
+      paragraph(rest, said).prepend(element("strong", head));
     }
 
     function show(result) {

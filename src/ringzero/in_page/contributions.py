@@ -39,7 +39,7 @@ def what_is_wrong(held: dict, n: int, chunk: int) -> str:
     said = [f"lacks the contribution{'s' * (len(missing) > 1)} of {ranks(missing)}"] if missing else []
     counted = [f"rank {rank} {_times(held[rank, chunk])}" for rank in range(n) if held.get((rank, chunk), 0) > 1]
     if counted:
-        said.append(f"counts {', '.join(counted)}")
+        said.append(f"counts {listed(counted)}")
     for other in range(n):
         from_there = [rank for rank in range(n) if (rank, other) in held]
         if other != chunk and from_there:

@@ -70,13 +70,14 @@ def _round(number, round, first, start, lane_gap, colors, marked):
     for src, dst, chunk, reduce in round:
         left = first + BOX * arrived.get(dst, 0)
         arrived[dst] = arrived.get(dst, 0) + 1
-        y, above = _lane(dst, lane_gap), _lane(src, lane_gap)
+        y, sender = _lane(dst, lane_gap), _lane(src, lane_gap)
         # Lines first, boxes above them: a long line (the ring's way back) passes behind.
-        lines.append(f'<line class="transfer" x1="{start:g}" y1="{above:g}" x2="{left:g}" y2="{y:g}"/>')
-        dots.append(f'<circle cx="{start:g}" cy="{above:g}" r="2"/>')
+        lines.append(f'<line class="transfer" x1="{start:g}" y1="{sender:g}" x2="{left:g}" y2="{y:g}"/>')
+        dots.append(f'<circle cx="{start:g}" cy="{sender:g}" r="2"/>')
         boxes.append(_box(left, y, chunk, reduce, colors[chunk % len(colors)]))
         if (number, src, dst, chunk) in marked:
-            boxes.append(f'<text class="cross" x="{left + BOX / 2:g}" y="{y - HEIGHT / 2 - 2:g}">×</text>')
+            above = y - HEIGHT / 2 - 2
+            boxes.append(f'<text class="cross" x="{left + BOX / 2:g}" y="{above:g}" font-size="16">×</text>')
     return ['<g stroke="currentColor" stroke-opacity="0.55">'] + lines + ["</g>"] + dots + boxes
 
 

@@ -75,7 +75,7 @@ def first_trouble(run: Run) -> Arrival | None:
 
 
 def _in_words(first):
-    begin = f"Look first at round {first.round}: rank {first.dst}"
+    begin = f"Look first at round {first.round} (× in the figure): rank {first.dst}"
     where = _line(first.line)
     if first.trouble == "moved":
         sent = f"chunk {first.sent} of rank {first.src}{_line(first.send_line)}"

@@ -20,7 +20,7 @@ def answer(source: str, n: int, colors: list) -> dict:
     verdict, rounds = judge(run), _rounds(run)
     said = {"kind": verdict.kind, "sentence": verdict.sentence, "lines": verdict.lines, "printed": run.printed}
     said["notes"] = _notes(run, verdict, len(rounds))
-    said["head"] = ["rank", "messages sent", "chunks sent", "bytes sent", "chunks right at the end"]
+    said["head"] = ["rank", "messages sent", "chunks sent", "bytes sent", "chunks right"]
     said["rows"] = _rows(run)
     notes = {rank: _stuck(requests) for rank, requests in enumerate(run.waiting) if requests}
     first = first_trouble(run) if verdict.kind == "wrong" else None
