@@ -50,6 +50,8 @@ def test_memory_is_that_of_the_memory_formulas():
     totals = [sum(values) for _, values in result["plot"]["bars"]]
     assert totals == sorted(totals, reverse=True)
     full = functions.does_it_fit("GPT-3 175B", "H100", 3, 1024, 1, 2048, "full")
+    inputs, a_layer = 96 * 2 * 2048 * 12288, 34 * 2048 * 12288 + 5 * 96 * 2048 * 2048
+    assert rows_of(full)["activations"] * 1e9 == inputs + a_layer  # the layer that runs again is there whole
     assert full["verdict"] == "It fits."
 
 
