@@ -23,7 +23,8 @@ def measured():
 
 
 def test_a_machine_is_measured(measured):
-    found, spread = measured
+    found, spread, reference = measured
+    assert measured.now(reference / 2).flops == pytest.approx(2 * found.flops)
     assert (found.nodes, found.ranks_per_node) == (1, 2)
     assert [row[:3] for row in found.products] == [(4, 64, 96), (4, 96, 64), (16, 64, 96)]
     assert all(rate > 0 for row in found.products for rate in row[3:])
@@ -36,7 +37,7 @@ def test_a_machine_is_measured(measured):
 
 
 def test_every_way_is_run_and_predicted(measured):
-    found, _ = measured
+    found = measured.machine
     taken = machine.OneNode(2).launch(training.measured, list(training.WAYS), SMALL, 1, timeout=300).returns
     for way in training.WAYS:
         assert training.step_seconds(taken, way) > 0
@@ -45,7 +46,7 @@ def test_every_way_is_run_and_predicted(measured):
 
 
 def test_a_step_is_traced_and_drawn_beside_its_prediction(measured):
-    found, _ = measured
+    found = measured.machine
     ranks = machine.OneNode(2).launch(training.traced, "DDP, buckets of 1 MiB", SMALL, 1, trace=True, timeout=300)
     begin = min(ranks.returns)
     last = [op for op in ranks.trace if op.start >= begin]
@@ -131,10 +132,10 @@ def test_the_command_saves_what_it_measured(tmp_path, monkeypatch):
 
 def test_a_busy_machine_is_said(monkeypatch):
     found = load_small()
-    monkeypatch.setattr(machine, "measure", lambda cluster: (found, 0.8))
+    monkeypatch.setattr(machine, "measure", lambda cluster: machine.Measured(found, 0.8, 1.0))
     result = CliRunner().invoke(main, ["measure"])
     assert "this machine is busy: equal work took up to 80% longer" in result.output
-    monkeypatch.setattr(machine, "measure", lambda cluster: (found, 0.1))
+    monkeypatch.setattr(machine, "measure", lambda cluster: machine.Measured(found, 0.1, 1.0))
     assert "busy" not in CliRunner().invoke(main, ["measure"]).output
 
 
@@ -145,9 +146,14 @@ def load_small():
     return Machine("a machine", 1, 2, 1e9, 1e9, lines, {}, products=((4.0, 8.0, 8.0, 1e9, 1e9),))
 
 
-@pytest.mark.parametrize(("given", "says"), [(["--ranks", "1"], "--ranks is 1; give 2 or more"),
-                                              (["--ranks", "3", "--inter-node", "1gbit"], "two nodes need an even")])  # fmt: skip
-def test_what_cannot_be_measured_is_refused(given, says):
-    result = CliRunner().invoke(main, ["measure", *given])
+REFUSED = {
+    "--ranks is 1; give 2 or more": ["--ranks", "1"],
+    "two nodes need an even": ["--ranks", "3", "--inter-node", "1gbit"],
+}
+
+
+@pytest.mark.parametrize("says", REFUSED)
+def test_what_cannot_be_measured_is_refused(says):
+    result = CliRunner().invoke(main, ["measure", *REFUSED[says]])
     assert result.exit_code == 1
     assert says in result.output

@@ -2,7 +2,8 @@
 
 A machine is measured first (``measure.machine``): products at other numbers of tokens than those of the models, AdamW,
 collectives, and what computing and communication take from each other. From that alone each step is predicted, task by
-task (``steps``), and then run.
+task (``steps``), and then run. A piece of work that is not training runs in turns with the steps: if the machine has
+become slower or faster, its computing is scaled by that.
 """
 
 import statistics
@@ -33,17 +34,18 @@ def rows(links=(LOOPBACK, *RATES), models=None, ways=None, steps=STEPS, progress
         alone = link == LOOPBACK
         ranks = machine.OneNode(2) if alone else ringzero.Cluster(nodes=2, ranks_per_node=1, inter_node=link)
         with nullcontext(ranks) if alone else ranks as cluster:
-            here, spread = machine.measure(cluster, shapes)
+            here = machine.measure(cluster, shapes)
             for name, shape in chosen.items():
                 taken = cluster.launch(training.measured, ways, shape, steps, timeout=600).returns
+                now = here.now(training.step_seconds(taken, training.REFERENCE))
                 for way in ways:
-                    predicted = training.predicted(way, shape, here).seconds
+                    predicted = training.predicted(way, shape, now).seconds
                     measured = training.step_seconds(taken, way)
                     found[link, name, way] = predicted, measured
                     made.append(
                         results.row(f"{way}, {name}, {link}", "step time", measured, predicted, "predicted", "s")
                     )
-        made.append(results.row(f"spread of equal work, {link}", "while measuring", spread, None, None, "share"))
+        made.append(results.row(f"spread of equal work, {link}", "while measuring", here.spread, None, None, "share"))
     return made + summary(found)
 
 

@@ -27,7 +27,7 @@ def measure(ranks: int, inter_node: str | None, file: Path | None) -> None:
     )
     click.echo(f"measuring {ranks} ranks, about half a minute ...", err=True)
     with cluster as here:
-        found, spread = machine.measure(here)
+        found, spread, _ = machine.measure(here)
     click.echo(f"{found.name}")
     for tokens, inputs, outputs, forward, backward in found.products:
         shape = f"{tokens:g} tokens x {inputs:g} x {outputs:g}"

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from statistics import median
+from typing import NamedTuple
 
 from ringzero import launch
 from ringzero.costs.alpha_beta import fit_alpha_beta
@@ -17,6 +18,19 @@ TRIES = 7
 QUIET = 0.25  # the spread of the same work that is told from a busy machine's
 
 
+class Measured(NamedTuple):
+    """``spread``: the slower quarter of equal work over the faster one, minus 1. ``reference``: seconds of the work
+    that tells how fast the machine is at another time (``rates.reference``)."""
+
+    machine: Machine
+    spread: float
+    reference: float
+
+    def now(self, reference: float) -> Machine:
+        """The machine when the reference takes so long."""
+        return self.machine.faster(self.reference / reference)
+
+
 class OneNode:
     """Ranks on one node, where a cluster is asked for."""
 
@@ -28,8 +42,8 @@ class OneNode:
 
 
 def measure(cluster: Nodes, shapes: Sequence[tuple[int, int, int]] = SHAPES, sizes: Sequence[int] = SIZES,
-            tries: int = TRIES) -> tuple[Machine, float]:  # fmt: skip
-    """The ``Machine``, and the spread of its times: the slower quarter of equal work over the faster one, minus 1."""
+            tries: int = TRIES) -> Measured:  # fmt: skip
+    """Of ``cluster``: linear layers of ``shapes``, (tokens, inputs, outputs), and collectives of ``sizes`` bytes."""
     of_ranks: list[Rates] = cluster.launch(rates, shapes, sizes, tries, timeout=600).returns
     each = [Rates(*returned) for returned in of_ranks]
     products = tuple(_slowest(rows) for rows in zip(*(rank.products for rank in each), strict=True))
@@ -53,7 +67,7 @@ def measure(cluster: Nodes, shapes: Sequence[tuple[int, int, int]] = SHAPES, siz
             (NETWORK, COMPUTE): max(1.0, median(sending for _, sending in slower)),
         },
     )
-    return found, max(rank.spread for rank in each)
+    return Measured(found, max(rank.spread for rank in each), max(rank.reference for rank in each))
 
 
 def _only_group(cluster: Nodes) -> str:

@@ -32,6 +32,7 @@ class Rates(NamedTuple):
     collectives: dict[str, list[tuple[float, float]]]  # {name: [(bytes, seconds), ...]}
     slower: dict[str, tuple[float, float]]  # {collective: (factor of computing, its own)}
     spread: float
+    reference: float  # of ``reference()``
 
 
 def rates(shapes: Sequence[tuple[int, int, int]], sizes: Sequence[int], tries: int) -> Rates:
@@ -39,16 +40,31 @@ def rates(shapes: Sequence[tuple[int, int, int]], sizes: Sequence[int], tries: i
     group = dist.new_group(backend="gloo") if torch.get_default_device().type == "cpu" else dist.group.WORLD
     event_threads.calm()
     products: list[tuple[float, ...]] = []
-    reference: list[list[float]] = []
+    both_ways: list[list[float]] = []
     for shape in shapes:
         forwards, backwards = _passes(*shape, tries)
-        reference.append([a + b for a, b in zip(forwards, backwards, strict=True)])
+        both_ways.append([a + b for a, b in zip(forwards, backwards, strict=True)])
         products.append((*shape, statistics.median(forwards) / LAYERS, statistics.median(backwards) / LAYERS))
     collectives: dict[str, list[tuple[float, float]]] = {
         name: [(size, _collective(name, size, group, tries)) for size in sizes] for name in COLLECTIVES
     }
+    clock = reference()
     slower = {name: _side_by_side(name, shapes[-1], group) for name in COLLECTIVES[:2]}
-    return Rates(products, _adam(tries), _moved(tries), collectives, slower, max(map(_spread, reference)))
+    return Rates(
+        products, _adam(tries), _moved(tries), collectives, slower, max(map(_spread, both_ways)), _median(clock, tries)
+    )
+
+
+def reference() -> Callable[[], None]:
+    """The same work each time: how long it takes now says how fast the machine is now."""
+    x = torch.randn(128, 512, requires_grad=True)
+    layers = nn.Sequential(*(nn.Linear(512, 512) for _ in range(LAYERS)))
+
+    def there_and_back() -> None:
+        layers(x).square().sum().backward()
+        layers.zero_grad()
+
+    return there_and_back
 
 
 def _passes(tokens: int, inputs: int, outputs: int, tries: int) -> tuple[list[float], list[float]]:

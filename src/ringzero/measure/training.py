@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import torch.distributed as dist
 from torch import nn
 
 from ringzero.data_parallel import DistributedDataParallel, NaiveDataParallel
+from ringzero.measure.rates import reference
 from ringzero.record import computing
 from ringzero.steps import systems
 from ringzero.steps.machine import Machine
@@ -49,6 +51,7 @@ SHAPES = {
     "wide and narrow": Shape(192, (384, 1152) * 4 + (384,)),
 }
 MIB = 2**20
+REFERENCE = "reference"
 
 
 @dataclass(frozen=True)
@@ -110,18 +113,26 @@ def predicted(way: str, shape: Shape, machine: Machine) -> Timed:
 
 
 def measured(ways: Sequence[str], shape: Shape, steps: int) -> dict[str, list[float]]:
-    """On each rank: the seconds of each of ``steps`` steps of each way, taken in turns after one that warms up."""
+    """On each rank: the seconds of each of ``steps`` steps of each way, taken in turns after two that warm up.
+
+    ``REFERENCE`` is one of the ways: work that tells how fast the machine was meanwhile.
+    """
     group = dist.new_group(backend="gloo") if torch.get_default_device().type == "cpu" else None
     trainers = {way: WAYS[way].make(shape.module(), group) for way in ways}
     x = torch.randn(shape.tokens, shape.widths[0])
-    seconds: dict[str, list[float]] = {way: [] for way in ways}
+
+    def train(model: nn.Module, step: Callable[[], None]) -> None:
+        model(x).square().mean().backward()
+        step()
+        model.zero_grad()
+
+    calls = {way: partial(train, *trainer) for way, trainer in trainers.items()} | {REFERENCE: reference()}
+    seconds: dict[str, list[float]] = {way: [] for way in calls}
     for _ in range(steps + 2):
-        for way, (model, step) in trainers.items():
+        for way, call in calls.items():
             dist.barrier(group)
             start = time.perf_counter()
-            model(x).square().mean().backward()
-            step()
-            model.zero_grad()
+            call()
             seconds[way].append(time.perf_counter() - start)
     return {way: taken[2:] for way, taken in seconds.items()}
 
