@@ -29,12 +29,11 @@
   function inWorker() {
     const PRINTED_AT_MOST = 100000; // characters
     let answer, printed = "";
-    const url = (content, type) => URL.createObjectURL(new Blob([content], { type }));
     async function begin({ loader, wasm, files }) {
-      const { loadMicroPython } = await import(url(loader, "text/javascript"));
+      const { loadMicroPython } = await import(URL.createObjectURL(new Blob([loader], { type: "text/javascript" })));
       const decoder = new TextDecoder();
       const python = await loadMicroPython({
-        url: url(wasm, "application/wasm"),
+        url: `data:application/wasm;base64,${wasm}`, // decoded and compiled by the browser, faster than here
         heapsize: 16 << 20,
         linebuffer: false,
         stdout: bytes => { if (printed.length < PRINTED_AT_MOST) printed += decoder.decode(bytes, { stream: true }); },
@@ -96,7 +95,7 @@
       const { loader, wasm, files } = await load();
       const source = URL.createObjectURL(new Blob([`(${inWorker})();`], { type: "text/javascript" }));
       const worker = new Worker(source);
-      worker.postMessage({ loader, wasm: Uint8Array.from(atob(wasm), letter => letter.charCodeAt(0)), files });
+      worker.postMessage({ loader, wasm, files });
       await reply(worker, 60);
       URL.revokeObjectURL(source);
       return worker;

@@ -151,7 +151,7 @@ def which_all_reduce(world_size: int, size: float, alpha: float, bandwidth: floa
         tree = alpha_beta.seconds(double_binary_tree_all_reduce(world_size, pieces), at, alpha, beta)
         return ring, tree, doubling, halving
 
-    xs = _geometric(1e3, 1e10, 29)
+    xs = _geometric(1e3, 1e10, 22)
     times = [seconds(x) for x in xs]
     here = seconds(size)
     fastest = ALL_REDUCES[_first(here)]
@@ -241,7 +241,7 @@ def _changes(seconds, sizes, times):
     for high, there in zip(sizes, times):  # noqa: B905  (MicroPython has no strict=)
         while _first(there) != fastest:
             until, since = low, high
-            for _ in range(30):
+            for _ in range(20):  # to a millionth
                 middle = (until + since) / 2
                 if _first(seconds(middle)) == fastest:
                     until = middle
