@@ -56,8 +56,8 @@ def rates(shapes: Sequence[tuple[int, int, int]], sizes: Sequence[int], tries: i
 
 
 def reference() -> Callable[[], None]:
-    """The same work each time: how long it takes now says how fast the machine is now."""
-    x = torch.randn(128, 512, requires_grad=True)
+    """The same work each time, as long as a step: how long it takes now says how fast the machine is now."""
+    x = torch.randn(512, 512, requires_grad=True)
     layers = nn.Sequential(*(nn.Linear(512, 512) for _ in range(LAYERS)))
 
     def there_and_back() -> None:

@@ -269,8 +269,8 @@ def _forward(step: Step, units: Sequence[Unit], gathers: _Gathers | None = None)
     for number, unit in enumerate(units):
         gathered = gathers.need(number, last) if gathers else None
         last = step.add(
-            "forward", 0, "compute", COMPUTE, unit.forward, after=[last, gathered], name=unit.name, holds=unit.kept,
-            frees=gathers.size(number) if gathers else 0.0,
+            "forward", 0, "compute", COMPUTE, unit.forward, after=[last, gathered],
+            name=unit.name, holds=unit.kept, frees=gathers.size(number) if gathers else 0.0,
         )  # fmt: skip
     return last
 
