@@ -68,8 +68,8 @@ def group_of(nodeid):
 
 
 def pytest_collection_modifyitems(config, items):
-    """The slowest groups first. Of wrong solutions a third, and of other numbers of ranks than 2 one."""
-    for test, parts in (("test_wrong_solution_loses_points[", 3), ("test_other_numbers_of_ranks[", 2)):
+    """The slowest groups first. Of wrong solutions a fifth, and of other numbers of ranks than 2 one."""
+    for test, parts in (("test_wrong_solution_loses_points[", 5), ("test_other_numbers_of_ranks[", 2)):
         some = [item for item in items if test in item.nodeid and not item.nodeid.endswith("-2]")]
         left = {*some} - {*in_turn(some, parts, config)}
         if left:
