@@ -209,6 +209,21 @@ def test_without_a_script_and_on_paper_the_figure_stays(visit, name):
 
 
 @needs_browser
+@pytest.mark.parametrize("name", pages_with(r"questions\.\w+\("))
+def test_a_calculator_computes_in_the_page(visit, name):
+    page = visit(f"{name}.html")
+    for box in page.locator(".rz-calculator").all():
+        box.get_by_role("button", name="Show without a guess").click()
+        drawing = box.locator("svg").get_attribute("aria-label")
+        box.locator("input[type=range]").last.press("ArrowRight")
+        page.wait_for_function(
+            "([id, before]) => document.querySelector(`#${id} svg`).getAttribute('aria-label') !== before",
+            arg=[box.get_attribute("id"), drawing],
+        )
+        box.locator(".rz-note").wait_for(state="hidden")  # it stays where the page shows its grid's nearest view
+
+
+@needs_browser
 @pytest.mark.parametrize("name", pages_with("```{dropdown}"))
 def test_answers_are_folded_and_open(visit, name):
     page = visit(f"{name}.html")
