@@ -106,7 +106,13 @@ def test_only_pages_that_use_python_get_its_scripts():
             self.added = []
             self.add_js_file = self.added.append
 
-    for body, expected in (("<p>a page</p>", []), ('<div class="rz-calculator">', ["engine.js", "calculator.js"])):
+    calculator, editor = '<div class="rz-calculator">', '<div class="rz-writing">'
+    for body, expected in (
+        ("<p>a page</p>", []),
+        (calculator, ["engine.js", "calculator.js"]),
+        (editor, ["engine.js", "write.js"]),
+        (editor + calculator, ["engine.js", "calculator.js", "write.js"]),
+    ):
         app = Sphinx()
         make.add_scripts(app, "page", "page.html", {"body": body}, None)
         assert app.added == expected

@@ -44,10 +44,9 @@ def bundle():
 
 
 def add_scripts(app, pagename, templatename, context, doctree):
-    for marker, names in SCRIPTS:
-        if marker in context.get("body", ""):
-            for name in names:
-                app.add_js_file(name)
+    body = context.get("body", "")
+    for name in dict.fromkeys(name for marker, names in SCRIPTS if marker in body for name in names):  # each once
+        app.add_js_file(name)
 
 
 def write_bundle(app, exception):
