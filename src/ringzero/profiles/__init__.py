@@ -7,8 +7,8 @@
 On the command line, ``ringzero timeline traces/``.
 """
 
+from ringzero.profiles.findings import Report, report
 from ringzero.profiles.profile import Profile
 from ringzero.profiles.reading import read
-from ringzero.profiles.findings import Report, report
 
 __all__ = ["Profile", "Report", "read", "report"]

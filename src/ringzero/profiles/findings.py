@@ -1,6 +1,8 @@
 """All that traces say about a training step: one clock, where each rank's time went, and for whom they waited."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,12 +11,13 @@ from ringzero.profiles.accounts import Account, accounts, meetings, total
 from ringzero.profiles.clocks import Clock, align
 from ringzero.profiles.profile import Profile, of_operations
 from ringzero.profiles.reading import read
-from ringzero.profiles.spans import union
+from ringzero.profiles.spans import Spans, both, length, union
 from ringzero.profiles.stragglers import Straggler, ms, straggler
 from ringzero.record.operation import COMPUTE, Operation
 
 HEAD = ("rank", "step (ms)", "computing", "idle", "exposed", "hidden", "moving", "waited")
 DRAWN = 3  # steps in a figure, unless one is chosen
+NEXT_TO_NOTHING = 0.1  # of the time
 BARS = 1000  # parts of the figure's width: gaps in computing that are shorter are not drawn
 NOT_NUMBERED = (
     "Neither steps nor collectives have numbers in these traces. If the profiles began in different steps, it is that "
@@ -30,7 +33,8 @@ class Island(NamedTuple):
     straggler: Straggler | None
 
 
-class Report(NamedTuple):
+@dataclass(frozen=True, repr=False)
+class Report:
     """What ``report`` found. It shows itself in a notebook: sentences, table and timeline."""
 
     islands: list[Island]
@@ -92,10 +96,10 @@ class Report(NamedTuple):
         }
 
     def _repr_html_(self):
-        said = "".join(f"<p>{sentence}</p>" for sentence in self.sentences())
+        said = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.sentences())
         return said + table(self.rows(), HEAD).html + "".join(figure.html for figure in self.figures())
 
-    def __str__(self):
+    def __repr__(self):
         rows = [HEAD, *self.rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.rjust, row, widths)) for row in rows]
@@ -266,8 +270,12 @@ def _bars(profile: Profile, begin: float, end: float) -> list[Operation]:
     return bars + [_with_its_wait(op, computing) for op in inside if op.stream != COMPUTE]
 
 
-def _with_its_wait(op: Operation, computing: list[tuple[float, float]]) -> Operation:
-    """A profiler does not say when the rank began to wait: it is when it last computed before the operation ended."""
+def _with_its_wait(op: Operation, computing: Spans) -> Operation:
+    """A profiler does not say from when on the rank waited: it is when it computed next to nothing to the end."""
     if op.wait is not None or op.end is None:
         return op
-    return op._replace(wait=max([op.start, *(min(end, op.end) for begin, end in computing if begin < op.end)]))
+    beside = both(computing, [(op.start, op.end)])
+    for time in (op.start, *(end for _, end in beside)):
+        if length(both(beside, [(time, op.end)])) <= NEXT_TO_NOTHING * (op.end - time):
+            return op._replace(wait=time)
+    return op._replace(wait=op.end)

@@ -59,12 +59,12 @@ def straggler(profiles: list[Profile], accounts: list[Account]) -> Straggler | N
         costs[rank],
         share,
         of_the_time,
-        _why(rank, accounts, costs[rank]),
+        _why(rank, accounts, statistics.median(late[rank] or [0.0])),
     )
 
 
-def _why(rank: int, accounts: list[Account], cost: float) -> str:
-    """What the rank does longer than the others: computing, or nothing that the trace shows."""
+def _why(rank: int, accounts: list[Account], late: float) -> str:
+    """What the rank does longer than the others, by a good part of what it is late: compute, or nothing to be seen."""
     totals = [total(a for a in accounts if a.rank == r) for r in sorted({a.rank for a in accounts})]
     steps = max(len([a for a in accounts if a.rank == rank]), 1)
     mine = next(each for each in totals if each.rank == rank)
@@ -79,9 +79,9 @@ def _why(rank: int, accounts: list[Account], cost: float) -> str:
     def compared(pair):
         return f"{ms(pair[0])} ms{each}, the others {ms(pair[1])} ms"
 
-    if longer["computing"] >= max(longer["idle"], cost / steps / 4):
+    if longer["computing"] >= max(longer["idle"], late / 4):
         return f"It computes longer: {compared(computing)}"
-    if longer["idle"] >= cost / steps / 4:
+    if longer["idle"] >= late / 4:
         return (
             f"It starts later: it computes {compared(computing)}, and does nothing that the trace shows for "
             f"{compared(idle)}; look for its data, its Python code, another process"
