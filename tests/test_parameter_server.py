@@ -1,5 +1,6 @@
 """A parameter server beside one process on the whole batch; asynchronous training beside its own log, replayed."""
 
+import contextlib
 import math
 import os
 import random
@@ -289,6 +290,25 @@ def test_messages_wait_until_the_server_is_made():
     (returned, lines), *_ = launch(slow_in_the_constructor, world_size=4, timeout=60).returns
     assert lines == [1, 2, 3]
     assert returned["error"] is None
+
+
+def line_to_a_dead_rank():
+    """Rank 1 dies before rank 0 posts its first receive, which then raises at once."""
+    group, lost = through_the_host(dist.group.WORLD), threading.Event()
+    dist.barrier()
+    if dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with contextlib.suppress(RuntimeError):
+        while True:  # until gloo has seen it
+            dist.irecv(torch.empty(8), group_src=1, group=group)
+            time.sleep(0.02)
+    line = Line(1, group, 8, torch.float64, print, lost=lambda _: lost.set(), failed=print)
+    line.open()
+    return lost.wait(30)
+
+
+def test_a_rank_that_died_before_the_line_was_open_is_lost():
+    assert launch(line_to_a_dead_rank, world_size=2, may_lose=True, timeout=60).returns[0]
 
 
 def say(texts):

@@ -94,8 +94,8 @@ class Line:
                 self._lose(error)
 
     def _receive_all(self) -> None:
-        posted = deque(self._post(self._room()) for _ in range(POSTED))
         try:
+            posted = deque(self._post(self._room()) for _ in range(POSTED))
             while posted:
                 work, message = posted.popleft()
                 work.wait()
