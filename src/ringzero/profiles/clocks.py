@@ -57,25 +57,34 @@ def align(profiles: list[Profile]) -> tuple[list[list[Profile]], list[Clock]]:
     left = list(profiles)
     while left:
         island = [left.pop(0)]
-        while True:
-            found = [_nearest(island, profile) for profile in left]
-            joined = next((clock for clock in found if clock is not None and clock.fits), None)
-            if joined is None:
+        candidates = list(left)
+        nearest = {profile.rank: (0, island[0]) for profile in candidates}  # in how many both were, and with whom
+        joined = island[0]
+        while candidates:
+            for profile in candidates:
+                nearest[profile.rank] = max(nearest[profile.rank], (_shared(joined, profile), joined), key=_first)
+            profile = max(candidates, key=lambda profile: nearest[profile.rank][0])
+            pairs = _common(nearest[profile.rank][1], profile)
+            if not pairs:
                 break
-            profile = next(profile for profile in left if profile.rank == joined.rank)
-            left.remove(profile)
-            island.append(profile.on_clock(joined.offset, joined.drift, joined.at) if joined.moved else profile)
-            clocks.append(joined)
-        clocks += [clock for clock in found if clock is not None]  # those that do not fit
+            clock = _compare(nearest[profile.rank][1], profile, pairs)
+            clocks.append(clock)
+            candidates.remove(profile)
+            if clock.fits:
+                left.remove(profile)
+                joined = profile.on_clock(clock.offset, clock.drift, clock.at) if clock.moved else profile
+                island.append(joined)
         islands.append(sorted(island, key=lambda profile: profile.rank))
     return islands, sorted(clocks)
 
 
-def _nearest(island: list[Profile], profile: Profile) -> Clock | None:
-    """The profile's clock beside that of the island's rank with which it has most in common."""
-    known = max(island, key=lambda other: len(_common(other, profile)))
-    pairs = _common(known, profile)
-    return _compare(known, profile, pairs) if pairs else None
+def _first(pair):
+    return pair[0]
+
+
+def _shared(one: Profile, other: Profile) -> int:
+    """How many collectives and messages both were in."""
+    return len(one.meetings.keys() & other.meetings.keys())
 
 
 def _common(one: Profile, other: Profile) -> list[Pair]:
@@ -98,13 +107,15 @@ def _compare(reference: Profile, profile: Profile, pairs: list[Pair]) -> Clock:
     most = min(theirs.last - drift * (theirs.last - at) - ours.start for ours, theirs in pairs)
     fits = least <= most + SLACK
     offset = min(max(offset, min(least, most)), max(least, most))
-    if reference.file == profile.file or None not in (reference.host, profile.host) and reference.host == profile.host:
-        if max(least, -most) <= SLACK:  # one clock, as it should be
-            offset = drift = 0.0
-        else:  # else it is how torch's profiler converts times, or the collectives are not the same ones
-            fits = fits and abs(offset) <= ON_ONE_MACHINE
     rest = sorted(abs(difference - drift * time - offset) for time, difference in ahead)
     apart = rest[int(0.9 * (len(rest) - 1))]
+    one_machine = None not in (reference.host, profile.host) and reference.host == profile.host
+    if reference.file == profile.file or one_machine or (not drift and abs(offset) <= apart):
+        if max(least, -most) <= SLACK:  # one clock, as it should be, or as far as can be told
+            offset, drift = 0.0, 0.0
+            apart = sorted(abs(difference) for _, difference in ahead)[int(0.9 * (len(ahead) - 1))]
+        elif one_machine:  # how torch's profiler converts times, or the collectives are not the same ones
+            fits = fits and abs(offset) <= ON_ONE_MACHINE
     return Clock(profile.rank, reference.rank, offset, drift, at, apart, len(pairs), offset != 0.0, fits)
 
 

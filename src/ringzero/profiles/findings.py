@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,9 @@ from ringzero.record.operation import COMPUTE, Operation
 
 HEAD = ("rank", "step (ms)", "computing", "idle", "exposed", "hidden", "moving", "waited")
 DRAWN = 3  # steps in a figure, unless one is chosen
-NEXT_TO_NOTHING = 0.1  # of the time
+NEXT_TO_NOTHING, MOSTLY = 0.1, 0.9  # of the time
+STRIPES = 200  # in the figure's width
+STRIPE = "a share of this time"  # what a stripe is called
 BARS = 1000  # parts of the figure's width: gaps in computing that are shorter are not drawn
 NOT_NUMBERED = (
     "Neither steps nor collectives have numbers in these traces. If the profiles began in different steps, it is that "
@@ -70,8 +73,9 @@ class Report:
         if len(self.islands) > 1:
             parts = "; ".join(_ranks([p.rank for p in island.profiles]) for island in self.islands)
             said.append(
-                f"No collective joins these: {parts}. So their clocks cannot be compared, each is read alone, and "
-                "nothing is said about who of one waits for another."
+                f"No collective joins these: {parts}. (One is found by its number, or by its place in a step of which "
+                "all ranks have as many.) So their clocks cannot be compared, each is read alone, and nothing is said "
+                "about who of one waits for another."
             )
         for island in self.islands:
             where = f"Among {_ranks([p.rank for p in island.profiles])}: " if len(self.islands) > 1 else ""
@@ -238,8 +242,12 @@ def _ranks(ranks: Sequence[int]) -> str:
 
 def _drawn(island: Island, step: int | None) -> Figure:
     begin, end = _window(island, step)
-    operations = [op for profile in island.profiles for op in _bars(profile, begin, end)]
-    return timeline(operations, begin=begin, span=end - begin)
+    bars = [_bars(profile, begin, end) for profile in island.profiles]
+    striped = (
+        "Stripes: computing with gaps too short to be drawn; the filled share is the share of the time it computes."
+    )
+    caption = striped if any(op.called == STRIPE for of_rank in bars for op in of_rank) else None
+    return timeline([op for of_rank in bars for op in of_rank], begin=begin, span=end - begin, caption=caption)
 
 
 def _window(island: Island, step: int | None) -> tuple[float, float]:
@@ -257,17 +265,29 @@ def _window(island: Island, step: int | None) -> tuple[float, float]:
 
 
 def _bars(profile: Profile, begin: float, end: float) -> list[Operation]:
-    """Its operations in that time; computing of one kind as one where gaps are too short to be seen."""
+    """Its operations in that time; computing of one kind with gaps too short to be seen as one bar, or as stripes."""
     inside = [op for op in profile.operations if op.start <= end and op.last >= begin]
-    bars: list[Operation] = []
+    runs: list[list[Operation]] = []
     for op in (op for op in inside if op.stream == COMPUTE):
-        gap = op.start - bars[-1].last if bars else 0.0
-        if bars and bars[-1].kind == op.kind and gap <= (end - begin) / BARS:
-            bars[-1] = bars[-1]._replace(end=max(bars[-1].last, op.last))
+        until = max((each.last for each in runs[-1]), default=0.0) if runs else 0.0
+        if runs and runs[-1][0].kind == op.kind and op.start - until <= (end - begin) / BARS:
+            runs[-1].append(op)
         else:
-            bars.append(op)
-    computing = union((op.start, op.last) for op in bars)
+            runs.append([op])
+    bars = [bar for run in runs for bar in _bars_of_run(run, (end - begin) / STRIPES)]
+    computing = both(profile.computing, [(begin, end)])
     return bars + [_with_its_wait(op, computing) for op in inside if op.stream != COMPUTE]
+
+
+def _bars_of_run(run: list[Operation], width: float) -> list[Operation]:
+    """One bar, or if the run has many short gaps a stripe in each ``width`` seconds, as long as was computed there."""
+    busy = union((op.start, op.last) for op in run)
+    start, end = busy[0][0], busy[-1][1]
+    if length(busy) >= MOSTLY * (end - start):
+        return [run[0]._replace(start=start, end=end)]
+    places = [(start + n * width, min(start + (n + 1) * width, end)) for n in range(ceil((end - start) / width))]
+    filled = ((place[0], length(both(busy, [place]))) for place in places)
+    return [run[0]._replace(start=at, end=at + share, called=STRIPE) for at, share in filled if share]
 
 
 def _with_its_wait(op: Operation, computing: Spans) -> Operation:

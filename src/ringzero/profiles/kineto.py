@@ -11,6 +11,7 @@ The arguments of NCCL's kernels, and of the host's ``record_param_comms``, say m
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
@@ -111,8 +112,8 @@ class _Host:
             if event["name"].startswith("nccl:")
         )
         operators = [event for event in events if event.get("cat") == "cpu_op"]
-        threads = [event["tid"] for event in operators if not event["name"].startswith(AROUND_OPERATORS)]
-        self.main_thread = max(set(threads), key=threads.count, default=None)
+        threads = Counter(event["tid"] for event in operators if not event["name"].startswith(AROUND_OPERATORS))
+        self.main_thread = max(threads, key=lambda thread: threads[thread], default=None)
         self.launched = {
             event["args"]["correlation"]: event
             for event in events
@@ -147,9 +148,11 @@ class _Host:
             return None
         return self.calls[place][3].removeprefix("nccl:")
 
-    def _by_thread(self, events):
-        threads = {event["tid"] for event in events}
-        return {thread: union(self.span(event) for event in events if event["tid"] == thread) for thread in threads}
+    def _by_thread(self, events: list[dict[str, Any]]) -> dict[Any, Spans]:
+        spans: dict[Any, list[tuple[float, float]]] = {}
+        for event in events:
+            spans.setdefault(event["tid"], []).append(self.span(event))
+        return {thread: union(of_thread) for thread, of_thread in spans.items()}
 
 
 # ---- a GPU's trace: kernels
@@ -268,10 +271,11 @@ def _members(arguments: dict[str, Any], groups: dict[str, tuple[int, ...]]) -> t
 def _meetings(launches: list[Launch], host: _Host) -> Iterator[tuple[Hashable, Operation]]:
     """``(name, operation)``: what all ranks of a collective call it.
 
-    NCCL numbers the collectives of a group, and newer traces have that "Seq". Otherwise it is the n-th of its kind in
-    its group and step, in the order of calls, which is the same on all ranks.
+    NCCL numbers the collectives of a group, and newer traces have that "Seq". Otherwise it is the n-th of m of its kind
+    in its group and step, in the order of calls, which is the same on all ranks. So in a step of which a trace has only
+    a part, where m is another, nothing is mistaken for something else.
     """
-    seen: dict[Hashable, int] = {}
+    places: dict[Hashable, list[Operation]] = {}
     for launched, arguments, op in sorted(launches, key=lambda launch: launch.time):
         if op.stream == COMPUTE or op.kind not in MEET or (op.is_message and op.peer is None):
             continue
@@ -280,8 +284,10 @@ def _meetings(launches: list[Launch], host: _Host) -> Iterator[tuple[Hashable, O
             mine = op.members.index(op.rank) if op.rank in op.members else op.rank
             name = (op.group, op.members, "message", *((mine, op.peer) if op.kind == "send" else (op.peer, mine)))
         place = ("Seq", arguments["Seq"]) if "Seq" in arguments else ("step", host.step(launched))
-        seen[name, place] = seen.get((name, place), 0) + 1
-        yield (name, place, seen[name, place]), op
+        places.setdefault((name, place), []).append(op)
+    for where, ops in places.items():
+        for number, op in enumerate(ops):
+            yield (where, number, len(ops)), op
 
 
 def _notes(trace: Events, events: list[dict[str, Any]], on_gpu: list[dict[str, Any]]) -> Iterator[str]:
