@@ -18,7 +18,7 @@ from ringzero.cli import main
 from ringzero.profiles import read, report
 from ringzero.profiles.accounts import total
 from ringzero.profiles.spans import both, length, union, without
-from ringzero.record import computing
+from ringzero.record import Operation, computing
 from ringzero.record.export import save_chrome_trace
 from ringzero.zero import ZeroStage3
 from tests.generated_profiles import Job, on_cpus, on_gpus, save
@@ -309,6 +309,35 @@ def test_what_kernels_of_nccl_are_called(tmp_path):
     assert first.communication[0].members == (0, 1), "from distributedInfo"
 
 
+def test_messages_of_nccl_meet_by_their_peers(tmp_path):
+    """Rank 0 sends to rank 1, which is late; as pipelines do."""
+    traces = on_gpus(Job(ranks=2, slow={1: 1.5}))
+    for rank, trace in enumerate(traces):
+        about = {"Collective name": "recv", "Src Rank": 0} if rank else {"Collective name": "send", "Dst Rank": 1}
+        with_arguments([trace], lambda event, args, a=about: args.update(a) if "Collective name" in args else None)
+    found = report(save(traces, tmp_path))
+    assert [{op.kind for op in profile.communication} for profile in found.profiles] == [{"send"}, {"recv"}]
+    assert not found.clocks, "a message does not tell when both leave"
+    read_as_one = read(tmp_path / name for name in ("worker0.pt.trace.json", "worker1.pt.trace.json"))
+    assert read_as_one[0].meetings.keys() == read_as_one[1].meetings.keys()
+    assert len(read_as_one[0].meetings) == 12
+
+
+def test_sizes_and_groups_of_gloo_come_from_record_param_comms_where_it_is(tmp_path):
+    traces = on_cpus(Job(ranks=2))
+    for trace in traces:
+        for event in [e for e in trace["traceEvents"] if e["name"] == "gloo:all_reduce"]:
+            about = {"In msg nelems": 77, "dtype": "Half", "Process Group Name": "dp", "Process Group Ranks": "[0, 1]"}
+            trace["traceEvents"].append({**event, "name": "record_param_comms", "cat": "cpu_op", "args": about})
+    first = read(save(traces, tmp_path))[0]
+    assert len(first.communication) == 12
+    assert {(op.bytes, op.dtype, op.group, op.members) for op in first.communication} == {
+        (154, "float16", "dp", (0, 1))
+    }
+    plain = read(save(on_cpus(Job(ranks=2)), tmp_path))[0]
+    assert [op.bytes for op in plain.communication[:3]] == [4000, 4004, 4008]
+
+
 def test_nccl_without_kernels_is_said(tmp_path):
     def host_only(event, args):
         if event["name"] == "record_param_comms":
@@ -420,6 +449,33 @@ def test_what_is_no_trace_is_refused_by_name(what, tmp_path):
     done = CliRunner().invoke(main, ["timeline", *map(str, files)])
     assert done.exit_code == 1
     assert done.output.startswith("Error: ")
+
+
+def test_ranks_by_the_names_of_files_or_by_their_places(tmp_path):
+    """Chrome's format may be a list of events alone, and says no rank."""
+    lists = [trace["traceEvents"] for trace in on_cpus(Job(ranks=2, slow={1: 1.5}))]
+    for name, events in zip(("rank-1.json", "rank-0.json"), reversed(lists), strict=True):
+        (tmp_path / name).write_text(json.dumps(events))
+    found = report([tmp_path])
+    assert [(p.rank, p.file) for p in found.profiles] == [(r, str(tmp_path / f"rank-{r}.json")) for r in (0, 1)]
+    assert found.islands[0].straggler.rank == 1
+    a, b = tmp_path / "a.json", tmp_path / "b.json"
+    (tmp_path / "rank-0.json").rename(a)
+    (tmp_path / "rank-1.json").rename(b)
+    assert f"{b} does not say its rank; by its place among the files it counts as rank 1" in report([a, b]).sentences()
+
+
+def test_kinds_of_traces_are_not_mixed(tmp_path):
+    theirs = save(on_cpus(Job(ranks=2)), tmp_path)[0]
+    ours = [tmp_path / "ours.json", tmp_path / "more.json"]
+    for path in ours:
+        save_chrome_trace([Operation("barrier", 0, 1.0, end=2.0)], path)
+    with pytest.raises(ValueError, match="ours.json is a trace of ringzero's, .* of torch's profiler; give one kind"):
+        report([ours[0], theirs])
+    with pytest.raises(ValueError, match="ours.json has all ranks of its call; give it alone, without .*more.json"):
+        report(ours)
+    with pytest.raises(ValueError, match="no trace is given"):
+        report([])
 
 
 def test_missing_ranks_and_silent_ones_are_said(tmp_path):
