@@ -62,6 +62,7 @@ class Line:
         self._waiting: queue.PriorityQueue = queue.PriorityQueue()
         self._in_turn = count()  # messages of one priority leave in the order in which they were given
         self._is_lost = threading.Lock()
+        self._over = threading.Semaphore(0)  # one from each thread that has ended; both at once when the peer is lost
         self._threads = [threading.Thread(target=loop, daemon=True) for loop in (self._send_all, self._receive_all)]
 
     def open(self) -> None:
@@ -80,18 +81,19 @@ class Line:
         """Send what waits, and then that no more comes. Returns when the peer has said the same, or is lost."""
         for _ in range(POSTED):
             self.send((_LAST, 0, 0), priority=math.inf)
-        for thread in self._threads:
-            thread.join()
+        for _ in self._threads:  # not joined: gloo leaves some messages to a dead rank waiting for ever
+            self._over.acquire()
 
     def _send_all(self) -> None:
         last = 0
-        while last < POSTED:
-            _, _, (kind, *_), message = self._waiting.get()
-            last += kind == _LAST
-            try:
+        try:
+            while last < POSTED and not self._is_lost.locked():
+                _, _, (kind, *_), message = self._waiting.get()
+                last += kind == _LAST
                 dist.send(message, group_dst=self._peer, group=self._group)
-            except Exception as error:
-                self._lose(error)
+        except Exception as error:
+            self._lose(error)
+        self._over.release()
 
     def _receive_all(self) -> None:
         try:
@@ -105,6 +107,7 @@ class Line:
                     posted.append(self._post(message))
         except Exception as error:
             self._lose(error)
+        self._over.release()
 
     def _deal_with(self, head: Head, payload: Tensor) -> None:
         try:
@@ -124,3 +127,4 @@ class Line:
     def _lose(self, error: Exception) -> None:
         if self._is_lost.acquire(blocking=False):  # both threads find out
             self._tell_lost(error)
+            self._over.release(len(self._threads))
