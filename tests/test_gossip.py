@@ -183,15 +183,17 @@ class Oracle:
         self.optimizers = [optimizer_of(module) for module in self.modules]
         self.weight = np.ones(n)
 
-    def step(self, step, matrix, overlap):
+    def step(self, step, matrix, overlap, step_z=()):
+        """Ranks that ``step_z`` step the model that computes, in push-sum, too."""
         for rank, module in enumerate(self.modules):
             tokens, targets = awkward.batch(step)
             awkward.loss_of(module, tokens[rank :: self.n], targets[rank :: self.n]).backward()
         if overlap:
             self.mix(matrix)
-        for module, optimizer, weight in zip(self.modules, self.optimizers, self.weight, strict=True):
-            self.scale(module, weight)
+        for rank, (module, optimizer) in enumerate(zip(self.modules, self.optimizers, strict=True)):
+            self.scale(module, 1 if rank in step_z else self.weight[rank])
             optimizer.step()
+            self.scale(module, self.weight[rank] if rank in step_z else 1)
             optimizer.zero_grad()
         if not overlap:
             self.mix(matrix)
@@ -224,9 +226,9 @@ class Oracle:
         return mean, np.sqrt(np.mean(squares))
 
 
-def assert_equal_states(ours, theirs, msg):
+def assert_equal_states(ours, theirs, msg, within=1):
     ours, theirs = ({k: v.double() for k, v in state.items()} for state in (ours, theirs))
-    torch.testing.assert_close(ours, theirs, rtol=2e-4, atol=2e-5, msg=lambda m: f"{msg}: {m}")
+    torch.testing.assert_close(ours, theirs, rtol=2e-4 * within, atol=2e-5 * within, msg=lambda m: f"{msg}: {m}")
 
 
 @pytest.mark.parametrize(("world_size", "device"), [(5, "cpu"), (4, "strict"), (3, "cpu"), (2, "cpu"), (1, "cpu")])
@@ -407,16 +409,19 @@ def survived(method, when, steps=6, victim=1):
         if (rank, now, step) == (victim, when, 2):
             os.kill(os.getpid(), signal.SIGKILL)
 
+    stepped_z = []
     for step in range(steps):
         moment("before the forward pass", step)
         tokens, targets = awkward.batch(step)
         loss = awkward.loss_of(module, tokens[rank::n], targets[rank::n])
         moment("after the forward pass", step)
         loss.backward()
+        stepped_z.append(isinstance(trainer, PushSum) and trainer.steps_z)
         trainer.step()
         trainer.zero_grad()
         moment("after the step", step)
-    return dict(module.state_dict()), trainer.log, sorted(trainer.lost), trainer.average(), trainer.consensus_distance()
+    state, lost = dict(module.state_dict()), sorted(trainer.lost)
+    return state, trainer.log, lost, trainer.average(), trainer.consensus_distance(), stepped_z
 
 
 MOMENTS = ("before the forward pass", "after the forward pass", "after the step")
@@ -444,7 +449,8 @@ def test_training_goes_on_when_a_rank_is_killed_at_any_moment(request):
 
 
 def check_that_survivors_end_as_their_logs_say(ranks, method, steps, gone_from=inf):
-    """After ``gone_from`` steps no survivor hears from who is lost any more."""
+    """After ``gone_from`` steps no survivor hears from who is lost any more. Rounding grows with ``steps``."""
+    within = max(1, steps / 4)
     n = ranks.world_size
     make, overlap = METHODS[method]
     graph, oracle = make(n), Oracle("Tied", n)
@@ -459,18 +465,21 @@ def check_that_survivors_end_as_their_logs_say(ranks, method, steps, gone_from=i
             assert not matrix[np.ix_(survivors, ranks.lost)].any()
             if overlap is None and (method != "push-sum, one peer" or step > gone_from):  # a send may not know yet
                 np.testing.assert_allclose(matrix[survivors].sum(0)[survivors], 1)
-        oracle.step(step, matrix, overlap)
+        oracle.step(step, matrix, overlap, {rank for rank in survivors if ranks.returns[rank][5][step]})
     for rank in survivors:
-        state, _, lost, _, _ = ranks.returns[rank]
-        assert_equal_states(state, oracle.modules[rank].state_dict(), rank)
+        state, _, lost, *_ = ranks.returns[rank]
+        assert all(value.isfinite().all() for value in state.values())
+        assert_equal_states(state, oracle.modules[rank].state_dict(), rank, within)
         assert lost in ([], ranks.lost)
+    if any(gone in ranks.returns[rank][1][-1] for rank in survivors for gone in ranks.lost):
+        return  # it took part in all rounds, and died while the mean was made, which may contain it
     oracle.modules = [oracle.modules[rank] for rank in survivors]
     oracle.weight = oracle.weight[survivors]
     mean, distance = oracle.mean()
     for rank in survivors:
-        _, _, _, average, consensus = ranks.returns[rank]
-        assert_equal_states(average, mean, rank)
-        assert consensus == pytest.approx(distance, rel=1e-3)
+        _, _, _, average, consensus, _ = ranks.returns[rank]
+        assert_equal_states(average, mean, rank, within)
+        assert consensus == pytest.approx(distance, rel=1e-3 * within)
 
 
 # ---- what will not do

@@ -72,14 +72,16 @@ def test_models_learn_and_stay_close():
 
 
 def test_training_goes_on_when_a_rank_is_killed_at_any_moment(request):
-    """``--seeds K``: K kills, of ranks that ask and of ranks that answer."""
+    """``--seeds K``: K kills, of ranks that ask and of ranks that answer. Survivors have learned."""
+    torch.manual_seed(0)
+    learned = characters.held_out_loss(characters.Model(hidden=32), every=16) - 0.3
     for seed in range(2 * request.config.getoption("seeds")):
         draw = random.Random(seed)
         dies = draw.randrange(4), draw.uniform(0.0, 0.3)
         ranks = launch(train, 60, None, dies, world_size=4, may_lose=True)
         for rank, each in enumerate(ranks.returns):
             if rank not in ranks.lost:
-                assert each[0] < 3.1, f"seed {seed}"
+                assert each[0] < learned, f"seed {seed}"
                 assert set(each[1]) <= set(ranks.lost), f"seed {seed}"
 
 

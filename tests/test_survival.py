@@ -119,6 +119,16 @@ def test_a_rank_that_had_returned_is_not_lost():
     assert (ranks.returns, ranks.lost) == ([0, 1], [])
 
 
+def test_a_rank_that_dies_before_it_says_that_it_is_done_is_not_waited_for():
+    def die_when_the_result_is_written():
+        if dist.get_rank() == 1:
+            sys.modules["__main__"]._wait_for_all = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        return dist.get_rank()
+
+    ranks = launch(die_when_the_result_is_written, world_size=3, may_lose=True, timeout=60)
+    assert (ranks.returns, ranks.lost) == ([0, 1, 2], [])
+
+
 def test_survivors_that_got_an_error_and_go_on_are_not_called_deadlocked(monkeypatch):
     monkeypatch.setattr(deadlock, "STILL_SECONDS", 0.2)
 

@@ -212,9 +212,9 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
                     continue
                 running.remove(rank)
                 if message["may_lose"] and (status is None or status < 0):
+                    _mark_as_gone(call, rank)  # also with a result: the others wait until it is done, or gone
                     if not (call / f"{rank}.result").exists():
                         lost[rank] = report.ended_by(status)
-                        _mark_as_gone(call, rank)
                     continue
                 exits[rank] = status
                 if not failed and (status != 0 or not (call / f"{rank}.result").exists()):

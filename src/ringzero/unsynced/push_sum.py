@@ -17,6 +17,9 @@ from torch.nn import Module
 
 from ringzero.unsynced.gossip import Gossip
 from ringzero.unsynced.graphs import Graph
+from ringzero.unsynced.own_copy import OwnCopy
+
+SMALLEST = 2.0**-20  # x keeps the precision of z
 
 
 class PushSum(Gossip):
@@ -25,6 +28,10 @@ class PushSum(Gossip):
     The parameters are those of z, the model that computes. ``weight`` is w, a tensor. A step sends w besides, 8 bytes,
     to each neighbour. ``average()`` is the sum of all x divided by that of all w. The share of a neighbour that is gone
     stays with the rank, x and w alike, so that the survivors still agree on a mean of theirs.
+
+    Without the lost ranks a graph in one direction may have ranks that give and do not receive: their w falls towards
+    0, and a step of x would be one of lr/w in z. So the optimizer steps z itself once a neighbour is lost, or w is
+    below 1/2N (``steps_z``). A rank whose w has fallen below ``SMALLEST`` counts as one whole model again.
 
     The average comes after the local step, so nothing travels beside the computation.
     """
@@ -35,9 +42,23 @@ class PushSum(Gossip):
         super().__init__(module, optimizer, graph, overlap=False, group=group)
 
     def step(self) -> None:
-        self._multiply(self.weight)
-        super().step()
+        OwnCopy.step(self)
+        if self.steps_z:
+            self.optimizer.step()
+            self._multiply(self.weight)
+        else:
+            self._multiply(self.weight)
+            self.optimizer.step()
+        self._average()
         self._multiply(1 / self.weight)
+        if self.weight < SMALLEST:
+            self.log[-1] = {rank: share / self.weight.item() for rank, share in self.log[-1].items()}
+            self.weight.fill_(1)
+
+    @property
+    def steps_z(self) -> bool:
+        """Whether the optimizer steps the model that computes, and not x."""
+        return bool(self.lost) or self.weight.item() < 1 / (2 * self.group.size())
 
     @torch.no_grad()
     def _multiply(self, factor: Tensor) -> None:
