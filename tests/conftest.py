@@ -22,6 +22,7 @@ SLOWEST = (
         "test_cluster",
         "test_strict",
         "lab 10",
+        "lab 07",
         "lab 08",
         "lab 05",
         "test_mutants",

@@ -127,7 +127,9 @@ def test_training_on_two_ranks(name):
 
 
 @two
-@pytest.mark.parametrize("lab", ["01_collectives", "02_ring_allreduce", "04_ddp", "06_zero", "10_offload"])
+@pytest.mark.parametrize(
+    "lab", ["01_collectives", "02_ring_allreduce", "04_ddp", "06_zero", "07_overlap", "10_offload"]
+)
 def test_a_labs_reference_gets_every_point(lab):
     from ringzero.grading import build_labs
     from tests.live_notebook import grades, kernel_of

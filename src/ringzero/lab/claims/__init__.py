@@ -2,7 +2,7 @@
 
 Claims about one subject are in the module of its name: ``traffic`` (what was sent), ``training``, ``buckets``,
 ``sharded``, ``flat``, ``optimizers``, ``recomputation``, ``host_tier``, ``window``, ``quantised``, ``local_steps``,
-``mixing``, ``compressed``, ``methods``, ``formulas``. Those that many labs make are here.
+``mixing``, ``compressed``, ``methods``, ``formulas``, ``overlap``. Those that many labs make are here.
 """
 
 from ringzero.lab.claims import (
@@ -15,6 +15,7 @@ from ringzero.lab.claims import (
     methods,
     mixing,
     optimizers,
+    overlap,
     quantised,
     recomputation,
     sharded,
@@ -72,6 +73,7 @@ __all__ = [
     "one_of",
     "only_its_chunk_changes",
     "optimizers",
+    "overlap",
     "quantised",
     "recomputation",
     "returns_everyones_chunk",

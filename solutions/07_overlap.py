@@ -1,0 +1,872 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Will it overlap?
+#
+# A GPU computes gradients, and the network averages them. Both can work at once. Then the slower one decides how long
+# a step takes, and the faster one adds nothing. In this lab you predict which of the two is slower, for data
+# parallelism, ZeRO-3, tensor parallelism and pipelines. You write the clock of a backward pass, choose the size of its
+# buckets, find in a record what was not hidden, and name the rank for which the others wait. Then your own backward
+# pass runs on ranks, and your prediction stands beside the measurement. At the end you choose a plan for a cluster.
+#
+# Most of your functions take numbers and return numbers. A check shows a table: what was claimed, whether it holds, why
+# not, and the points. It compares with the library's schedules of training steps, and it tries numbers that you do not
+# see here.
+#
+# About 120 minutes. Wherever you see **Guess first**, do: write the number down before you run the cell.
+
+# %% tags=["parameters"]
+WORLD_SIZE = 4
+DEVICE = "auto"
+
+# %%
+from ringzero.lab import check_parameters, cluster, harness, written
+
+check_parameters()
+
+import math
+import statistics
+import time
+
+import torch
+import torch.distributed as dist
+
+from ringzero.costs import alpha_beta, overlap
+from ringzero.figures import chart, timeline
+from ringzero.record.operation import COMMUNICATION, COMPUTE, Operation
+from ringzero.steps import planner
+from ringzero.steps.plan import Cluster, Plan, estimate
+from ringzero.steps.transformer import MODELS
+
+# %% [markdown]
+# ## 1. Enough tokens
+#
+# In data parallelism an all-reduce averages the gradients of Ψ parameters while the backward pass computes. A ring
+# all-reduce over N ranks sends 2(N−1)/N times the buffer from each rank. The forward pass over t tokens takes 2Ψt FLOP,
+# the backward pass takes twice as many.
+#
+# Divide the seconds of the all-reduce by the seconds of the backward pass. Below 1 the all-reduce can hide.
+#
+# **Guess first.** Which of these does the result depend on: Ψ, t, N, the FLOP/s, the bandwidth? If you double the
+# model, do you need more tokens or fewer?
+#
+# Write `least_tokens`: the tokens that each rank needs in a step so that the two take equally long, a real number.
+# `flops` are the FLOP/s that a rank reaches, `bandwidth` the bytes a second that it sends, `element` the bytes of a
+# gradient's element.
+
+
+# %% nbgrader={"grade_id": "least_tokens", "solution": true}
+def least_tokens(flops, bandwidth, n, element):
+    """Tokens of each of ``n`` ranks with which the all-reduce takes as long as the backward pass."""
+    ### BEGIN SOLUTION
+    sent = 2 * element * (n - 1) / n  # bytes a parameter
+    computed = 4  # FLOP a parameter and token
+    return (sent / bandwidth) / (computed / flops)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_least_tokens", "grade": true, "points": 3}
+from ringzero.costs import overlap
+from ringzero.lab import Check, claims
+
+check = Check("least_tokens", points=3, world_size=WORLD_SIZE, device=DEVICE)
+
+
+def in_bytes(flops, bandwidth, n, element):
+    return overlap.min_tokens_for_data_parallel(flops, bandwidth, n, element)
+
+
+as_derived = claims.gives("the number of tokens", in_bytes)
+# "How to Scale Your Model" (Austin et al. 2025): 2,550 tokens for each TPU v5p and very many of them.
+as_published = claims.gives("the number of tokens", lambda *_: 2550, tolerance=1e-3)
+check.that("8 H100s over NVLink, 16 bits", check.run(989e12, 450e9, 8, 2), as_derived)
+check.that("2 ranks, 32 bits", check.run(1e12, 1e9, 2, 4), as_derived)
+check.that("2,550 tokens for very many TPU v5p", check.run(4.59e14, 1.8e11, 10**6, 2), as_published)
+### BEGIN HIDDEN TESTS
+others = [check.run(312e12, 25e9, n, element) for n in (3, 64, 1000) for element in (1, 2, 4)]
+check.that("other numbers of ranks and types", others, as_derived, weight=2)
+check.that("one rank needs no tokens", check.run(1e12, 1e9, 1, 2), as_derived)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 2. Which bandwidth?
+#
+# The bandwidth in that formula is not the one on the data sheet. A message of S bytes takes α + βS seconds: α seconds
+# for the message itself and β seconds for each byte. So a short message reaches less than 1/β bytes a second. A ring
+# all-reduce of S bytes has 2(N−1) rounds; in each a rank sends a message of S/N bytes.
+#
+# **Guess first.** 8 ranks, α = 5 µs, 450 GB/s. How many GB/s does a rank send while 25 MB are reduced? And while 1 MB
+# is?
+#
+# Write `reached`: the bytes a second that each rank *sends* during a ring all-reduce of `size` bytes.
+
+
+# %% nbgrader={"grade_id": "reached", "solution": true}
+def reached(size, n, alpha, beta):
+    """Bytes a second that a rank sends in a ring all-reduce of ``size`` bytes on ``n`` ranks (2 or more)."""
+    ### BEGIN SOLUTION
+    rounds = 2 * (n - 1)
+    return rounds * size / n / (rounds * (alpha + size / n * beta))
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_reached", "grade": true, "points": 2}
+from ringzero.costs import overlap
+from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.lab import Check, claims
+
+check = Check("reached", points=2, world_size=WORLD_SIZE, device=DEVICE)
+
+
+def of_a_ring(size, n, alpha, beta):
+    return overlap.effective_bandwidth(COEFFICIENTS["all_reduce"]["ring"](n), size, alpha, beta)
+
+
+as_a_ring = claims.gives("the bandwidth", of_a_ring)
+check.that("25 MB on 8 ranks", check.run(25e6, 8, 5e-6, 1 / 450e9), as_a_ring)
+check.that("without latency it is the link's", check.run(25e6, 8, 0.0, 1e-9), as_a_ring)
+### BEGIN HIDDEN TESTS
+others = [check.run(size, n, 10e-6, 1e-10) for size in (1e3, 1e6, 1e9) for n in (2, 3, 64)]
+check.that("1 kB, 1 MB and 1 GB on 2, 3 and 64 ranks", others, as_a_ring, weight=2)
+### END HIDDEN TESTS
+check.score()
+
+# %%
+ready = written("least_tokens", "reached")
+if ready:
+    print("H100s at 40 % of their peak, 16 bits, α = 5 µs. Tokens a GPU needs:")
+    for name, bandwidth in (("NVLink", 450e9), ("InfiniBand NDR", 50e9)):
+        for size in (1e6, 25e6, 1e9):
+            rates = [reached(size, n, 5e-6, 1 / bandwidth) for n in (8, 128)]
+            need = [least_tokens(0.4 * 989e12, rate, n, 2) for rate, n in zip(rates, (8, 128), strict=True)]
+            print(f"  {name:14} buckets of {size / 1e6:5g} MB: {need[0]:10,.0f} on 8 ranks, {need[1]:12,.0f} on 128")
+
+# %% [markdown]
+# ## 3. How many ways for tensor parallelism?
+#
+# Tensor parallelism cuts a matrix of h rows and w columns among T ranks. Before the product each rank gathers the
+# activations of t tokens: it sends `element` · t · h · (T−1)/T bytes. Then it computes its part of the product, which
+# takes 2thw/T FLOP.
+#
+# **Guess first.** You may choose a larger batch, a larger hidden size h or a larger width w. Which of them helps?
+#
+# Write `largest_degree`: the largest whole number T from 1 for which the all-gather takes no longer than the product.
+# One rank gathers nothing, so T = 1 always hides.
+
+
+# %% nbgrader={"grade_id": "largest_degree", "solution": true}
+def largest_degree(flops, bandwidth, width, element):
+    """The largest number of tensor-parallel ranks whose all-gather hides behind the product with ``width`` columns."""
+    ### BEGIN SOLUTION
+    # element (T - 1) / bandwidth is at most 2 width / flops
+    return 1 + math.floor(2 * width * bandwidth / (element * flops))
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_largest_degree", "grade": true, "points": 3}
+from ringzero.lab import Check
+from ringzero.lab.claims.overlap import the_largest_degree
+
+check = Check("largest_degree", points=3, world_size=WORLD_SIZE, device=DEVICE)
+mlp = check.run(989e12, 450e9, 28672, 2)
+attention = check.run(989e12, 450e9, 8192, 2)
+network = check.run(989e12, 50e9, 8192, 2)
+check.that("28,672 columns on H100s with NVLink", mlp, the_largest_degree)
+check.that("8,192 columns", attention, the_largest_degree)
+check.that("8,192 columns over a network of 50 GB/s", network, the_largest_degree)
+### BEGIN HIDDEN TESTS
+others = [check.run(400e12, b, w, e) for b in (450e9, 123e9) for w in (5120, 53248) for e in (1, 2, 4)]
+check.that("other links, widths and types", others, the_largest_degree, weight=2)
+### END HIDDEN TESTS
+check.score()
+
+# %%
+if written("largest_degree"):
+    print("Llama 3 on H100s at 40 % of their peak, over NVLink: ranks up to which the all-gather hides")
+    for name, h, ffn, heads in (("8B", 4096, 14336, 32), ("70B", 8192, 28672, 64), ("405B", 16384, 53248, 128)):
+        for product, _, width in overlap.tensor_parallel_products(h, ffn, heads, kv_heads=8, gated=True):
+            print(f"  {name:5} {product:12} {width:7,} columns: {largest_degree(0.4 * 989e12, 450e9, width, 2):3}")
+
+# %% [markdown]
+# ## 4. The clock of a backward pass
+#
+# A ratio below 1 says that communication *can* hide. Whether it does depends on when it begins. So now write the clock
+# of a backward pass with buckets.
+#
+# The backward pass begins at 0 and goes from the last layer to the first. Layer i computes for `backwards[i]` seconds,
+# and its gradient of `sizes[i]` bytes is there when it is done. Gradients fill a bucket. The bucket is full when it
+# holds `cap` bytes or more; then the next gradient begins a new one. What is left at the end is a bucket too. The
+# all-reduce of a bucket of S bytes takes `alpha + beta * S` seconds. It begins when the bucket is full and the
+# all-reduce before it has ended: they use the same link.
+#
+# **Guess first.** 4 layers of 10 ms and 1 MB each, an all-reduce takes 1 ms + 4 ms for each MB. When has the last one
+# ended with a bucket for each layer? With two buckets, with one?
+#
+# Write `all_reduces`: a list of `(begin, end)`, in the order in which the buckets leave.
+
+
+# %% nbgrader={"grade_id": "all_reduces", "solution": true}
+def all_reduces(backwards, sizes, cap, alpha, beta):
+    """``(begin, end)`` of each bucket's all-reduce, in seconds from the beginning of the backward pass."""
+    ### BEGIN SOLUTION
+    now = link_free = filling = 0
+    found = []
+    for layer in reversed(range(len(sizes))):
+        now += backwards[layer]
+        filling += sizes[layer]
+        if filling >= cap or layer == 0:
+            begin = max(now, link_free)
+            link_free = begin + alpha + beta * filling
+            found.append((begin, link_free))
+            filling = 0
+    return found
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_all_reduces", "grade": true, "points": 5}
+import random
+
+from ringzero.lab import Check
+from ringzero.lab.claims.overlap import all_reduces_run_as_scheduled as as_scheduled
+
+check = Check("all_reduces", points=5, world_size=WORLD_SIZE, device=DEVICE)
+even, mb = [0.010] * 4, [1_000_000] * 4
+fast, slow = 4e-9, 20e-9  # seconds a byte
+check.that("a bucket for each layer", check.run(even, mb, 1_000_000, 1e-3, fast), as_scheduled)
+check.that("two layers a bucket", check.run(even, mb, 2_000_000, 1e-3, fast), as_scheduled)
+check.that("one bucket", check.run(even, mb, 10_000_000, 1e-3, fast), as_scheduled)
+check.that("a slow link, on which buckets queue", check.run(even, mb, 1_000_000, 1e-3, slow), as_scheduled)
+check.that("three layers fill a bucket, and one is left", check.run(even, mb, 2_500_000, 1e-3, fast), as_scheduled)
+### BEGIN HIDDEN TESTS
+chance = random.Random(7)
+
+
+def any_model(layers):
+    backwards = [chance.uniform(0.001, 0.02) for _ in range(layers)]
+    sizes = [chance.choice((4_000, 250_000, 1_000_000, 7_000_000)) for _ in range(layers)]
+    return backwards, sizes
+
+
+unlike = check.run([0.030, 0.001, 0.002], [100, 5_000_000, 200], 1_000, 1e-4, 1e-9)
+models = [check.run(*any_model(chance.randint(1, 12)), chance.choice((5_000, 10**6, 9 * 10**6)), 1e-3, fast)
+          for _ in range(30)]  # fmt: skip
+check.that("layers that are not alike", unlike, as_scheduled)
+check.that("30 other models and caps", models, as_scheduled, weight=4)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# Your clock as a picture: 12 layers of 5 ms and 4 MB each, buckets of 8 MB, α = 1 ms, a link of 1 GB/s.
+
+# %%
+def predicted(backwards, sizes, cap, alpha, beta):
+    """The backward pass and your all-reduces as operations of rank 0."""
+    ends = [sum(backwards[layer:]) for layer in range(len(backwards))]
+    drawn = [
+        Operation("backward", 0, end - took, None, end, COMPUTE)
+        for end, took in zip(reversed(ends), reversed(backwards), strict=True)
+    ]
+    for begin, end in all_reduces(backwards, sizes, cap, alpha, beta):
+        drawn.append(Operation("all_reduce", 0, begin, max(begin, ends[0]), end))
+    return [op._replace(sequence=number) for number, op in enumerate(sorted(drawn, key=lambda op: op.start))]
+
+
+figure = None
+if written("all_reduces"):
+    figure = timeline(predicted([0.005] * 12, [4_000_000] * 12, 8_000_000, 1e-3, 1e-9))
+figure
+
+# %% [markdown]
+# ## 5. What is left to see
+#
+# Communication is *exposed* while its rank communicates and computes nothing. That time is what overlap did not hide.
+#
+# Operations of a rank may overlap in any way: two all-reduces on two streams, computing inside computing, operations
+# that touch. `op.stream` is `"compute"` or `"communication"`, `op.start` and `op.end` are seconds.
+#
+# **Guess first.** A rank computes from 0 to 4 and from 6 to 9. It communicates from 3 to 7 and from 5 to 8. How many
+# seconds are exposed?
+#
+# Write `exposed`. The operations come in any order.
+
+
+# %% nbgrader={"grade_id": "exposed", "solution": true}
+def exposed(operations):
+    """Seconds in which a rank communicates and does not compute."""
+    ### BEGIN SOLUTION
+    moments = sorted({moment for op in operations for moment in (op.start, op.end)})
+    seconds = 0
+    for begin, end in zip(moments, moments[1:], strict=False):
+        streams = {op.stream for op in operations if op.start <= begin and end <= op.end}
+        if streams == {"communication"}:
+            seconds += end - begin
+    return seconds
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_exposed", "grade": true, "points": 4}
+import random
+
+from ringzero.lab import Check, claims
+from ringzero.record.operation import COMMUNICATION, COMPUTE, Operation
+
+check = Check("exposed", points=4, world_size=WORLD_SIZE, device=DEVICE)
+
+
+def record(computes, sends):
+    ops = [Operation("backward", 0, begin, None, end, COMPUTE) for begin, end in computes]
+    waits = [(begin, (begin + 3 * end) / 4, end) for begin, end in sends]
+    return ops + [Operation("all_reduce", 0, begin, wait, end, COMMUNICATION) for begin, wait, end in waits]
+
+
+as_covered = claims.overlap.exposed_is_what_nothing_covers
+one_tail = check.run(record([(0, 4)], [(1, 2), (3, 6)]))
+nothing = check.run(record([(0, 4), (4, 8)], [(3, 5), (5, 6)]))
+two_streams = check.run(record([(0, 2)], [(1, 5), (3, 6)]))
+check.that("an all-reduce that ends after the computing", one_tail, as_covered)
+check.that("all hidden", nothing, as_covered)
+check.that("two at once, after the computing", two_streams, as_covered)
+check.that("nothing computes", check.run(record([], [(0, 1), (4, 6)])), as_covered)
+### BEGIN HIDDEN TESTS
+chance = random.Random(5)
+
+
+def some(number):
+    starts = [chance.randrange(40) for _ in range(number)]
+    return [(start / 8, (start + chance.randrange(1, 9)) / 8) for start in starts]
+
+
+inside = check.run(record([(0, 8), (2, 3), (2.5, 6)], [(1, 9)]))
+in_a_gap = check.run(record([(0, 2), (5, 7)], [(1, 6)]))
+silent = check.run(record([(0, 2), (5, 7)], []))
+many = [check.run(record(some(chance.randrange(6)), some(chance.randrange(6)))) for _ in range(30)]
+check.that("computing inside computing", inside, as_covered)
+check.that("a gap between two parts of the computing", in_a_gap, as_covered)
+check.that("no communication at all", silent, as_covered)
+check.that("30 other records", many, as_covered, weight=3)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 6. How large a bucket?
+#
+# Small buckets leave early and pay an α each. Large buckets pay few α, but the last one leaves late and all of it is
+# exposed.
+#
+# **Guess first.** 48 layers of 1.25 ms and 1 MB each, α = 1 ms, 1 GB/s. Which of the caps 1, 2, 4, 8, 16 and 64 MB
+# ends first? How much later does one bucket end?
+#
+# Write `best_cap`: the one of `caps` with which the last all-reduce ends first. You may call your `all_reduces`.
+
+
+# %% nbgrader={"grade_id": "best_cap", "solution": true}
+def best_cap(backwards, sizes, caps, alpha, beta):
+    """The bucket size of ``caps`` (bytes) with which the last all-reduce ends first."""
+    ### BEGIN SOLUTION
+    return min(caps, key=lambda cap: all_reduces(backwards, sizes, cap, alpha, beta)[-1][1])
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_best_cap", "grade": true, "points": 3}
+import random
+
+from ringzero.lab import Check
+from ringzero.lab.claims.overlap import no_other_cap_ends_sooner as none_is_sooner
+
+check = Check("best_cap", points=3, world_size=WORLD_SIZE, device=DEVICE)
+CAPS = [1_000_000, 2_000_000, 4_000_000, 8_000_000, 16_000_000, 64_000_000]
+backwards, sizes = [0.00125] * 48, [1_000_000] * 48
+check.that("48 layers of 1 MB", check.run(backwards, sizes, CAPS, 1e-3, 1e-9), none_is_sooner)
+check.that("without latency", check.run(backwards, sizes, CAPS, 0.0, 1e-9), none_is_sooner)
+check.that("where every message takes 20 ms", check.run(backwards, sizes, CAPS, 20e-3, 1e-10), none_is_sooner)
+### BEGIN HIDDEN TESTS
+chance = random.Random(11)
+models = [
+    check.run(
+        [chance.uniform(0.001, 0.01) for _ in range(16)],
+        [chance.choice((10_000, 1_000_000, 3_000_000)) for _ in range(16)],
+        chance.sample(CAPS, 5),
+        chance.choice((1e-4, 2e-3, 6e-3)),
+        chance.choice((2e-10, 1e-9, 3e-9)),
+    )
+    for _ in range(20)
+]
+check.that("20 other models and links", models, none_is_sooner, weight=3)
+### END HIDDEN TESTS
+check.score()
+
+# %%
+figure = None
+if written("all_reduces", "best_cap"):
+    caps, model = [2**k * 1_000_000 for k in range(7)], ([0.00125] * 48, [1_000_000] * 48)
+    lines = {}
+    for alpha in (0.1e-3, 1e-3, 5e-3):
+        ends = [1e3 * all_reduces(*model, cap, alpha, 1e-9)[-1][1] for cap in caps]
+        lines[f"α = {1e3 * alpha:g} ms"] = [cap / 1e6 for cap in caps], ends
+        print(f"α = {1e3 * alpha:3g} ms: buckets of {best_cap(*model, caps, alpha, 1e-9) / 1e6:g} MB end first")
+    figure = chart(lines, x="bucket, MB", y="last all-reduce ends, ms", log="x", title="60 ms of backward pass, 1 GB/s")
+figure
+
+# %% [markdown]
+# ## 7. Gather ahead
+#
+# ZeRO-3 gathers the parameters of a layer before the layer computes, and frees them afterwards. With `ahead` = 0 it
+# gathers layer i when layer i−1 has computed, so nothing overlaps. With `ahead` = k it may gather layer i as soon as
+# layer i−k−1 has computed: then k layers are gathered, or on their way, beyond the one that computes. Gathers go one
+# after another, in the order of the layers. A layer computes when its parameters are there and the layer before it has
+# computed.
+#
+# **Guess first.** 6 layers that compute 1 s each and gather 1 s each. How long does the forward pass take with k = 0,
+# 1 and 2?
+#
+# Write `forward_pass`: the seconds from the first gather until the last layer has computed. `gathers[i]` and
+# `forwards[i]` are the seconds of layer i.
+
+
+# %% nbgrader={"grade_id": "forward_pass", "solution": true}
+def forward_pass(gathers, forwards, ahead):
+    """Seconds of ZeRO-3's forward pass that gathers ``ahead`` layers beyond the one that computes."""
+    ### BEGIN SOLUTION
+    gathered, done = 0, []
+    for layer in range(len(forwards)):
+        freed = done[layer - ahead - 1] if layer > ahead else 0
+        gathered = max(gathered, freed) + gathers[layer]
+        done.append(max(gathered, done[-1] if done else 0) + forwards[layer])
+    return done[-1]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_forward_pass", "grade": true, "points": 4}
+import random
+
+from ringzero.lab import Check, claims
+
+check = Check("forward_pass", points=4, world_size=WORLD_SIZE, device=DEVICE)
+as_gathered = claims.gives("the time", claims.overlap.prefetched)
+check.that("nothing ahead", check.run([1, 1, 1, 1], [2, 2, 2, 2], 0), as_gathered)
+check.that("one ahead, computing takes longer", check.run([1, 1, 1, 1], [2, 2, 2, 2], 1), as_gathered)
+check.that("one ahead, gathering takes longer", check.run([3, 3, 3, 3], [2, 2, 2, 2], 1), as_gathered)
+### BEGIN HIDDEN TESTS
+chance = random.Random(3)
+
+
+def layers(number):
+    return [chance.uniform(0, 3) for _ in range(number)], [chance.uniform(0, 3) for _ in range(number)]
+
+
+uneven = [check.run([5, 1, 1, 6, 1], [1, 6, 1, 1, 1], ahead) for ahead in (0, 1, 2, 3)]
+others = [check.run(*layers(chance.randint(1, 10)), chance.randint(0, 4)) for _ in range(30)]
+check.that("layers that are not alike", uneven, as_gathered)
+check.that("more ahead than there are layers", check.run([1, 2], [2, 1], 9), as_gathered)
+check.that("30 other models", others, as_gathered, weight=3)
+### END HIDDEN TESTS
+check.score()
+
+# %%
+if written("forward_pass"):
+    chance = torch.Generator("cpu").manual_seed(0)
+    uneven = (2 * torch.rand(24, generator=chance)).tolist()
+    for name, gathers in (("all gathers take 1 s", [1.0] * 24), ("gathers take 0 to 2 s", uneven)):
+        seconds = [forward_pass(gathers, [1.0] * 24, k) for k in range(5)]
+        print(f"24 layers of 1 s, {name}: {', '.join(f'{s:.1f}' for s in seconds)} s with 0, 1, 2, 3, 4 ahead")
+
+# %% [markdown]
+# ## 8. Enough micro-batches
+#
+# A pipeline has a bubble: while the first micro-batch travels down the stages and the last one back up, stages wait.
+# With P stages and m micro-batches a step takes as long as m + P − 1 micro-batches on one stage. During P − 1 of them
+# the stage is idle. An interleaved schedule gives each stage v pieces of the model; its idle time is 1/v of that.
+#
+# **Guess first.** 8 stages may be idle for 10 % of the step. How many micro-batches do they need? With 4 pieces each?
+#
+# Write `least_micro_batches`: the smallest whole number m from 1 with which the idle part *of the step* is at most
+# `share`.
+
+
+# %% nbgrader={"grade_id": "least_micro_batches", "solution": true}
+def least_micro_batches(stages, share, pieces):
+    """The fewest micro-batches with which ``stages``, of ``pieces`` each, idle for at most ``share`` of the step."""
+    ### BEGIN SOLUTION
+    m = 1
+    while (stages - 1) / (pieces * m + stages - 1) > share * (1 + 1e-12):
+        m += 1
+    return m
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_least_micro_batches", "grade": true, "points": 3}
+from ringzero.lab import Check
+from ringzero.lab.claims.overlap import the_fewest_micro_batches as the_fewest
+
+check = Check("least_micro_batches", points=3, world_size=WORLD_SIZE, device=DEVICE)
+check.that("8 stages, at most 10 % idle", check.run(8, 0.1, 1), the_fewest)
+check.that("with 4 pieces each", check.run(8, 0.1, 4), the_fewest)
+check.that("5 stages, at most half of the step", check.run(5, 0.5, 1), the_fewest)
+### BEGIN HIDDEN TESTS
+others = [check.run(p, share, v) for p in (2, 5, 16) for share in (0.03, 0.2, 0.7) for v in (1, 2, 3)]
+check.that("other pipelines", others, the_fewest, weight=2)
+check.that("one stage never waits", check.run(1, 0.05, 1), the_fewest)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 9. What a stage keeps
+#
+# More micro-batches make the bubble smaller. Do they need more memory? In GPipe they do: every stage runs all m forward
+# passes before its first backward pass. 1F1B runs a backward pass as soon as it can: stage i (0 is the first) runs
+# P − i forward passes, then one backward, one forward, and so on. A micro-batch's activations are kept from its forward
+# pass to its backward pass.
+#
+# **Guess first.** 8 stages and 64 micro-batches of 1 GB of activations a stage. What does the first stage keep, with
+# GPipe and with 1F1B? The last one?
+#
+# Write `kept`: of how many micro-batches stage `i` keeps activations at once, at the most, in 1F1B. There may be fewer
+# micro-batches than stages.
+
+
+# %% nbgrader={"grade_id": "kept", "solution": true}
+def kept(i, stages, micro_batches):
+    """Micro-batches whose activations stage ``i`` of ``stages`` keeps at the most, in 1F1B."""
+    ### BEGIN SOLUTION
+    return min(stages - i, micro_batches)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_kept", "grade": true, "points": 2}
+from ringzero.costs import pipeline
+from ringzero.lab import Check, claims
+
+check = Check("kept", points=2, world_size=WORLD_SIZE, device=DEVICE)
+in_flight = claims.counts(lambda i, stages, micro_batches: pipeline.micro_batches_kept(stages, micro_batches, i))
+check.that("each of 4 stages, 16 micro-batches", [check.run(i, 4, 16) for i in range(4)], in_flight)
+### BEGIN HIDDEN TESTS
+others = [check.run(i, stages, m) for stages in (2, 8) for i in (0, 1, stages - 1) for m in (8, 9, 64)]
+check.that("2 and 8 stages, other numbers of micro-batches", others, in_flight)
+check.that("fewer micro-batches than stages", [check.run(i, 8, 3) for i in range(8)], in_flight)
+### END HIDDEN TESTS
+check.score()
+
+# %%
+if written("least_micro_batches", "kept"):
+    for p in (4, 8, 16):
+        m = least_micro_batches(p, 0.05, 1)
+        print(f"{p:2} stages idle for 5 %: {m} micro-batches; the first stage keeps {kept(0, p, m)}, with GPipe {m}")
+
+# %% [markdown]
+# ## 10. For whom do they wait?
+#
+# An all-reduce cannot end before the last rank has entered it. If one rank is slow, a record shows long all-reduces on
+# all *other* ranks: they wait. The slow rank's own are short. So do not look for the rank with the longest all-reduce.
+# Look for the one that *enters* last.
+#
+# `enters[i][r]` is the time at which rank r entered collective i, on one clock. In each collective the last rank keeps
+# the others waiting: charge it with its time minus the median of the *other* ranks' times. (Why the median? One rank
+# that came very early should not make the last one look worse.) Add up what each rank is charged.
+#
+# The rank that is charged most is a straggler if both hold, else there is none:
+#
+# - it is charged at least 60 % of all charges. If ranks take turns in being last, no rank is to blame.
+# - it is charged at least `worth` seconds a collective, on average over all collectives. Less is not worth mending.
+#
+# **Guess first.** In 100 collectives rank 2 is last 40 times, by 1 ms, and rank 5 is last 60 times, by 0.1 ms. Which
+# one would you mend?
+#
+# Write `straggler`. There are two ranks or more. `statistics.median` is useful.
+
+
+# %% nbgrader={"grade_id": "straggler", "solution": true}
+def straggler(enters, worth):
+    """``(rank, seconds)``: who keeps the others waiting, and what it is charged in all; or None."""
+    ### BEGIN SOLUTION
+    charges = [0.0] * len(enters[0])
+    for times in enters:
+        last = times.index(max(times))
+        others = times[:last] + times[last + 1 :]
+        charges[last] += times[last] - statistics.median(others)
+    rank = charges.index(max(charges))
+    if charges[rank] < 0.6 * sum(charges) or charges[rank] < worth * len(enters):
+        return None
+    return rank, charges[rank]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_straggler", "grade": true, "points": 4}
+import random
+
+from ringzero.lab import Check
+from ringzero.lab.claims.overlap import names_the_straggler
+
+check = Check("straggler", points=4, world_size=WORLD_SIZE, device=DEVICE)
+by_hand = check.run([[0, 5, 6, 9], [10, 15, 16, 19]], 1)
+
+
+def times(ranks, late, by, jitter, collectives=20, seed=0, every=1):
+    """Ranks enter a collective every 10 ms; those of ``late`` take turns and are ``by`` seconds late ``every`` time."""
+    chance, found = random.Random(seed), []
+    for i in range(collectives):
+        row = [0.01 * i + chance.uniform(0, jitter) for _ in range(ranks)]
+        if late and i % every == 0:
+            row[late[(i // every) % len(late)]] += by
+        found.append(row)
+    return found
+
+
+one = check.run(times(4, [2], 0.003, 0.0002), 0.0005)
+nobody = check.run(times(4, [], 0.0, 0.0002), 0.0005)
+in_turn = check.run(times(4, [0, 1, 2, 3], 0.003, 0.0002), 0.0005)
+check.that("rank 0 is early and rank 3 is late", by_hand, names_the_straggler)
+check.that("rank 2 is late each time", one, names_the_straggler)
+check.that("nobody is late", nobody, names_the_straggler)
+check.that("the ranks take turns", in_turn, names_the_straggler)
+### BEGIN HIDDEN TESTS
+chance = random.Random(20)
+injected = [
+    check.run(times(4, [chance.randrange(4)], chance.uniform(0.001, 0.005), 0.0003, seed=seed), 0.0005)
+    for seed in range(20)
+]
+seldom = check.run(times(5, [3], 0.02, 0.0002, seed=1, every=4), 0.0005)
+too_little = check.run(times(4, [1], 0.0004, 0.00002, seed=2), 0.0005)
+early = check.run([[0.0, 0.9, 1.0, 1.1], [1.0, 1.9, 2.0, 2.1], [2.0, 2.9, 3.2, 3.0]], 0.05)
+often_by_little = check.run([[0, 0, 9], [10, 10, 19], [20, 21, 20], [30, 31, 30], [40, 41, 40]], 1)
+pair = check.run(times(2, [0], 0.002, 0.0001, seed=3), 0.0005)
+check.that("20 records of 4 ranks with one late rank", injected, names_the_straggler, weight=2)
+check.that("late in every fourth collective", seldom, names_the_straggler)
+check.that("late by less than is worth mending", too_little, names_the_straggler)
+check.that("often last by little, or seldom by much", often_by_little, names_the_straggler)
+check.that("one rank is always early", early, names_the_straggler)
+check.that("two ranks", pair, names_the_straggler)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 11. Now on ranks
+#
+# Formulas assume a backward pass that sends a bucket the moment it is full. Write one. `layers[i].backward()` computes
+# and returns the gradient of layer i, a new 1-D float32 tensor of 4 bytes an element. Layers may have gradients of
+# different sizes.
+#
+# **Guess first.** Two calls wait in such a backward pass: `backward()` for the layer's computing, `work.wait()` for an
+# all-reduce. Which wait must come after which computing?
+#
+# Write `backward_pass`. It computes the layers from the last to the first and fills buckets as in part 4. A full
+# bucket leaves at once, as one all-reduce, before the next layer computes; nothing is waited for until all layers have
+# computed. It returns a list: for each layer, in the order of `layers`, the mean of its gradient over the ranks.
+# `torch.cat`, `tensor.split(sizes)` and `dist.all_reduce(tensor, async_op=True)` are useful.
+
+
+# %% nbgrader={"grade_id": "backward_pass", "solution": true}
+def backward_pass(layers, cap):
+    """The gradients of ``layers``, averaged over the ranks in buckets of ``cap`` bytes that travel meanwhile."""
+    ### BEGIN SOLUTION
+    filling, travelling = [], []
+    for number in reversed(range(len(layers))):
+        filling.append(layers[number].backward())
+        if sum(4 * gradient.numel() for gradient in filling) >= cap or number == 0:
+            flat = torch.cat(filling)
+            work = dist.all_reduce(flat, async_op=True)
+            travelling.append((work, flat, [gradient.numel() for gradient in filling]))
+            filling = []
+    gradients = []
+    for work, flat, sizes in travelling:
+        work.wait()
+        flat /= dist.get_world_size()
+        gradients += flat.split(sizes)
+    return gradients[::-1]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_backward_pass", "grade": true, "points": 5}
+from ringzero.lab import Check, claims, harness
+from ringzero.lab.claims.overlap import (
+    gradients_are_the_mean,
+    last_layer_computes_first,
+    leaves_as_soon_as_it_is_full,
+    one_all_reduce_a_bucket,
+    waited_for_at_the_end,
+)
+
+step, allowed = harness.overlap.one_step, ("all_reduce",)
+check = Check("backward_pass", points=5, world_size=WORLD_SIZE, device=DEVICE, harness=step, built_from=allowed)
+each = check.run([500] * 6, 2_000)
+pairs = check.run([500] * 6, 4_000)
+check.that("every gradient is the mean, in the order of the layers", [each, pairs], gradients_are_the_mean)
+check.that("the last layer computes first", [each, pairs], last_layer_computes_first)
+check.that("one all-reduce a bucket, of all its bytes", [each, pairs], one_all_reduce_a_bucket)
+check.that("a bucket leaves before the next layer computes", [each, pairs], leaves_as_soon_as_it_is_full, weight=2)
+check.that("all waits come after all computing", [each, pairs], waited_for_at_the_end, weight=2)
+check.on_nccl(each, gradients_are_the_mean)
+### BEGIN HIDDEN TESTS
+uneven = check.runs([300, 7, 1200, 50, 50, 900, 11], 2_000, ranks=(1, 2, 3, 4))
+one = check.run([100, 200, 300], 1_000_000)
+single = check.run([64], 8)
+check.that("1 to 4 ranks, layers that are not alike", uneven, gradients_are_the_mean, weight=2)
+check.that("their buckets", [*uneven, one, single], one_all_reduce_a_bucket)
+check.that("they leave in time", [*uneven, one, single], leaves_as_soon_as_it_is_full)
+check.that("and are waited for at the end", [*uneven, one, single], waited_for_at_the_end)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## Predicted, measured
+#
+# The next cell emulates two nodes of one rank each, with a link of 500 Mbit/s between them. It measures what your clock
+# needs: α and β of an all-reduce over this link, and the seconds of each layer when nothing travels. Then it predicts
+# when the last all-reduce ends, for three caps, and runs your `backward_pass` with each. The layers here do not
+# multiply: they sleep for 20 ms, as a host does while its GPU works, so they take no core from the messages. Where this
+# machine cannot emulate nodes, a line says so, and the two ranks talk through the machine's memory.
+#
+# **Guess first.** There are 8 layers of 1 MB. With which of the caps 1 MB, 4 MB and 8 MB does the step end first, and
+# how long after the backward pass?
+
+
+# %%
+NUMELS = [250_000] * 8  # 1 MB a layer
+
+
+def time_all_reduces(sizes, repeats=4):
+    """Seconds of an all-reduce of each size in bytes, the mean of some: a link may carry the first bytes faster."""
+    seconds = []
+    for size in sizes:
+        tensor = torch.zeros(size // 4)
+        dist.all_reduce(tensor)
+        dist.barrier()
+        begin = time.perf_counter()
+        for _ in range(repeats):
+            dist.all_reduce(tensor)
+        seconds.append((time.perf_counter() - begin) / repeats)
+    return seconds
+
+
+def timed_step(cap, seconds=0.02):
+    """``(began, ended, [(layer, begin, end), ...])`` of the second of two steps on a rank."""
+    for _ in range(2):  # the first one warms up
+        layers, computed = harness.overlap.make_layers(NUMELS, seconds)
+        dist.barrier()
+        backward_pass(layers, cap)
+    return computed[0][1], time.time(), computed
+
+
+def measure(sizes, caps):
+    """``(time_all_reduces, [timed_step of each cap])`` on a rank."""
+    torch.set_num_threads(1)
+    return time_all_reduces(sizes), [timed_step(cap) for cap in caps]
+
+
+figure = None
+if written("all_reduces", "exposed", "straggler", "backward_pass"):
+    probes, caps = [2**k for k in (12, 16, 20, 23)], [math.inf, 1_000_000, 4_000_000, 8_000_000]
+    with cluster(nodes=2, ranks_per_node=1, inter_node="500mbit") as nodes:
+        ranks = nodes.launch(measure, probes, caps, trace=True, timeout=60)
+    slowest = [max(times) for times in zip(*(seconds for seconds, _ in ranks.returns), strict=True)]
+    alpha, beta = (max(0.0, each) for each in alpha_beta.fit_alpha_beta((1, 1, 0), probes, slowest))
+    print(f"an all-reduce takes {1e3 * alpha:.2f} ms and {1e9 * beta:.2f} ms for each MB")
+    (alone, *steps) = zip(*(steps for _, steps in ranks.returns), strict=True)
+    of_each_rank = [[end - begin for _, begin, end in sorted(computed)] for *_, computed in alone]
+    backwards = max(of_each_rank, key=sum)  # the other rank waits for the slower one
+    for cap, step in zip(caps[1:], steps, strict=True):
+        said = all_reduces(backwards, [4 * numel for numel in NUMELS], cap, alpha, beta)[-1][1]
+        began, ended = min(each[0] for each in step), max(each[1] for each in step)
+        seen = [op for op in ranks.trace if began <= op.start <= ended and op.kind != "barrier"]
+        first = [op for op in seen if op.rank == 0]
+        print(
+            f"buckets of {cap / 1e6:g} MB: predicted {1e3 * said:6.1f} ms, measured {1e3 * (ended - began):6.1f} ms; "
+            f"rank 0 has {1e3 * exposed(first):.1f} ms exposed;",
+            end=" ",
+        )
+        sent = [[op.start for op in seen if (op.rank, op.kind) == (rank, "all_reduce")] for rank in (0, 1)]
+        enters = [list(times) for times in zip(*sent, strict=True)]
+        late = straggler(enters, 0.002) if enters else None
+        by = late and 1e3 * late[1] / len(enters)
+        print("no rank is late" if late is None else f"rank {late[0]} enters {by:.1f} ms late")
+        if figure is None:
+            figure = timeline(seen, caption="A step with a bucket for each layer.")
+figure
+
+# %% [markdown]
+# Where a measured step is more than 20 % from its prediction, look at the end of its line. Your clock assumes that
+# ranks arrive together; if one of them enters its all-reduces late, the other one waits. Your clock also assumes that
+# sending and computing do not disturb each other. Sleeping layers are never disturbed. Layers that multiply on the same
+# cores are, and so are those on a GPU, to a smaller degree: NCCL's kernels occupy some of the processors that compute.
+
+# %% [markdown]
+# ## 12. Choose a plan
+#
+# Now put it together. Llama 3 70B trains on nodes of eight H100s with 80 GB each. A step is 32 sequences of 8,192
+# tokens for each node, one sequence a micro-batch. A plan divides the GPUs into data × tensor × pipeline, chooses
+# ZeRO's stage among the data-parallel ranks, and recomputes activations or not. Parameters, gradients in 32 bits and
+# optimizer states take 18 bytes a parameter, 1.27 TB together. The activations of one sequence take 203 GB. A plan has
+# to divide both.
+#
+# `ringzero plan` tries all plans and prices them. Do not ask it yet.
+#
+# **Guess first.** On 8 nodes: which of data parallelism with ZeRO-3, tensor parallelism of 8, and a pipeline would you
+# start with? What does each of them divide: the states, the activations, both?
+#
+# Write `plan`: for so many `nodes` (4, 8, 16 or 32), a dict with `"data"`, `"tensor"`, `"pipeline"`, whose product is
+# the number of GPUs, and if you like `"stage"` (0 to 3; by default 1) and `"recomputation"` (`"none"`, the default, or
+# `"full"`). ZeRO-2 and 3 do not go with a pipeline. The plan has to fit, and its step may take at most 10 % longer than
+# that of the best plan there is. Run the check as often as you like: it says what is wrong with a plan.
+
+
+# %% nbgrader={"grade_id": "plan", "solution": true}
+def plan(nodes):
+    """How to divide the work among ``nodes`` of eight GPUs."""
+    ### BEGIN SOLUTION
+    # Tensor parallelism fills a node and divides all; 4 stages divide the rest without many micro-batches' bubble.
+    return {"data": 8 * nodes // 32, "tensor": 8, "pipeline": 4, "stage": 1}
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_plan", "grade": true, "points": 3}
+from ringzero.lab import Check
+from ringzero.lab.claims.overlap import the_plan_fits, the_plan_is_fast, the_plan_is_possible
+
+check = Check("plan", points=3, world_size=WORLD_SIZE, device=DEVICE)
+eight = check.run(8)
+check.that("8 nodes: a plan that can be", eight, the_plan_is_possible)
+check.that("8 nodes: it fits", eight, the_plan_fits)
+check.that("8 nodes: at most 10 % slower than the best", eight, the_plan_is_fast)
+### BEGIN HIDDEN TESTS
+others = [check.run(nodes) for nodes in (4, 16, 32)]
+check.that("4, 16 and 32 nodes: it fits", others, the_plan_fits)
+check.that("4, 16 and 32 nodes: fast", others, the_plan_is_fast)
+### END HIDDEN TESTS
+check.score()
+
+# %%
+if written("plan"):
+    llama, nodes = MODELS["llama3-70b"], Cluster("H100", nodes=8)
+    ranking = planner.rank(llama, nodes, 256)
+    print(f"{ranking.tried:,} plans on 64 GPUs, of which {len(ranking.fitting)} fit. The best, and yours:")
+    mine = Plan(**plan(8))
+    impossible = planner.why_not(llama, nodes, 256, mine)
+    for each in planner.best_of_each(ranking)[:4] + ([] if impossible else [estimate(llama, nodes, 256, mine)]):
+        print(f"  {each.seconds:5.1f} s, MFU {each.mfu:.0%}, {each.bytes / 1e9:3.0f} GB: {each.plan}")
+    largest = sorted(each.time.items(), key=lambda item: -item[1])
+    print("yours:", impossible or ", ".join(f"{seconds:.1f} s {name}" for name, seconds in largest if seconds > 0.05))
+
+# %% [markdown]
+# ## 13. In your own words
+#
+# Three to six sentences, with numbers from your functions. You train on 128 H100s, 16 nodes of 8, at 40 % of their
+# peak. NVLink carries 450 GB/s inside a node; between nodes each GPU has 50 GB/s. Gradients have 16 bits. A GPU has
+# 4,096 tokens a step. Does the all-reduce of data parallelism hide over the network, if latency is ignored? What would
+# you change if it does not? How many ways of tensor parallelism hide behind a product with 8,192 columns inside a node,
+# and between nodes? What would you measure first?
+
+# %% [markdown] nbgrader={"grade_id": "a_plan", "solution": true, "grade": true, "points": 3}
+# ### BEGIN SOLUTION
+# A full answer says (one point each): data parallelism over 50 GB/s needs 0.992 · 0.4 · 989e12 / 50e9 = 7,850 tokens a
+# GPU, and there are 4,096, so about half of the all-reduce is exposed; more tokens a GPU help (a larger batch, fewer
+# GPUs), and so does sending less (HSDP, compression) or accumulating several micro-batches before one all-reduce, while
+# a larger model does not; tensor parallelism hides on up to 10 ranks over NVLink, so on the node's 8, and on 2 over the
+# network, so it stays inside the node. First one would measure the bandwidth that an all-reduce of a bucket reaches and
+# the FLOP/s of the layers, since both are below the data sheet, and whether one rank is late.
+# ### END SOLUTION

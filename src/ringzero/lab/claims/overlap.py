@@ -1,0 +1,290 @@
+"""What hides and what does not: oracles for functions of plain numbers, and claims about runs of ``harness.overlap``.
+
+The oracles are the library's own: ``steps`` runs a training step on paper, ``costs`` has the closed forms.
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+
+from ringzero.costs import offload, pipeline
+from ringzero.costs import overlap as ratios
+from ringzero.lab.claims import values
+from ringzero.lab.claims.answers import is_whole_number
+from ringzero.lab.claims.collectives import given
+from ringzero.lab.harness import overlap
+from ringzero.lab.runs import Run
+from ringzero.profiles import spans
+from ringzero.record.operation import COMMUNICATION, COMPUTE, Operation
+from ringzero.steps import planner
+from ringzero.steps.machine import Machine
+from ringzero.steps.plan import Cluster, Estimate, Plan, estimate
+from ringzero.steps.run import run as on_paper
+from ringzero.steps.systems import MIB, data_parallel
+from ringzero.steps.transformer import MODELS, Transformer
+from ringzero.steps.unit import Unit, buckets
+
+FP32 = 4
+MOST_OF_THE_WAITING = 0.6  # of which a rank must be the cause, to be called a straggler
+
+
+# ---- on paper
+
+
+def the_largest_degree(run: Run) -> str | None:
+    """Of the degrees of tensor parallelism that hide the all-gather before a product, the largest was returned."""
+    flops, bandwidth, width, element = run.case.args
+    degree = run.returned[0]
+    if not is_whole_number(degree, least=1):
+        return f"returned {degree!r}, not a whole number from 1"
+    here, next_one = (ratios.tensor_parallel_ratio(flops, bandwidth, width, t, element) for t in (degree, degree + 1))
+    if here > 1 + 1e-9:
+        return f"on {degree} ranks the all-gather takes {here:.4g} times as long as the product"
+    if next_one <= 1 - 1e-9:
+        return f"on {degree + 1} ranks it would hide too: the all-gather takes {next_one:.4g} times the product"
+    return None
+
+
+def all_reduces(
+    backwards: Sequence[float], sizes: Sequence[int], cap: float, alpha: float, beta: float
+) -> list[tuple[float, float]]:
+    """When the all-reduce of each bucket begins and ends, by ``steps.systems.data_parallel``.
+
+    Seconds from the beginning of the backward pass. ``sizes`` are those of the layers' gradients in bytes.
+    """
+    scale = 2.0 ** max(0, math.ceil(math.log2(cap / MIB)))  # there the first bucket never exceeds 1 MiB
+    units = [Unit(f"layer {i}", (size,), 0.0, s) for i, (s, size) in enumerate(zip(backwards, sizes, strict=True))]
+    line = {("all_reduce", "all"): ((alpha, beta * scale),)}
+    machine = Machine("two ranks", 1, 2, math.inf, math.inf, line, {}, adam=0.0)
+    timed = on_paper(data_parallel(units, machine, bucket_bytes=cap / scale, element=1 / scale))
+    times = zip(timed.step.tasks, timed.begins, timed.ends, strict=True)
+    return [(begin, end) for task, begin, end in times if task.kind == "all_reduce"]
+
+
+def all_reduces_run_as_scheduled(run: Run) -> str | None:
+    """The function returned ``(begin, end)`` of each bucket's all-reduce."""
+    got, expected = run.returned[0], all_reduces(*run.case.args)
+    if not isinstance(got, (list, tuple)) or not all(map(_is_pair, got)):
+        return f"returned {str(got)[:60]}, not a list of (begin, end)"
+    for i, (mine, right) in enumerate(zip(got, expected, strict=False)):
+        for what, time, expected_time in zip(("begin", "end"), mine, right, strict=True):
+            if why := values.number(f"the {what} of all-reduce {i}", time, expected_time):
+                return why
+    return None if len(got) == len(expected) else f"there are {len(got)} all-reduces, expected {len(expected)}"
+
+
+def _is_pair(value):
+    return isinstance(value, (list, tuple)) and len(value) == 2
+
+
+def no_other_cap_ends_sooner(run: Run) -> str | None:
+    """Of the caps given, the one returned lets the last all-reduce end first."""
+    backwards, sizes, caps, alpha, beta = run.case.args
+    got = run.returned[0]
+    if got not in caps:
+        return f"returned {got!r}, which is none of the caps"
+    ends = {cap: all_reduces(backwards, sizes, cap, alpha, beta)[-1][1] for cap in caps}
+    best = min(ends, key=lambda cap: ends[cap])
+    if ends[got] <= ends[best] * (1 + 1e-9):
+        return None
+    return f"with a cap of {got:,} bytes the step ends after {ends[got]:.6g} s, with {best:,} after {ends[best]:.6g} s"
+
+
+def exposed(operations: Iterable[Operation]) -> float:
+    """Seconds of one rank in which it communicates and computes nothing."""
+    ops = list(operations)
+    busy, sending = (
+        spans.union((op.start, op.last) for op in ops if op.stream == stream) for stream in (COMPUTE, COMMUNICATION)
+    )
+    return spans.length(spans.without(sending, busy))
+
+
+def exposed_is_what_nothing_covers(run: Run) -> str | None:
+    """The function returned the ``exposed`` seconds. The reason shows a short record."""
+    (operations,) = run.case.args
+    why = values.number("the exposed time", run.returned[0], exposed(operations))
+    if why is None or len(operations) > 6:
+        return why
+    lanes = {s: [f"{op.start:g}-{op.last:g}" for op in operations if op.stream == s] for s in (COMPUTE, COMMUNICATION)}
+    shown = "; ".join(f"{stream} {', '.join(bars) or 'nothing'}" for stream, bars in lanes.items())
+    return f"{shown}: {why}"
+
+
+def prefetched(gathers: list[float], forwards: list[float], ahead: int) -> float:
+    """Seconds of a forward pass of ZeRO-3 that gathers ``ahead`` layers beyond the one that computes."""
+    return offload.window_seconds(gathers, forwards, min(ahead + 1, len(gathers)))
+
+
+def the_fewest_micro_batches(run: Run) -> str | None:
+    """Of the numbers of micro-batches that leave at most this share of the step idle, the smallest was returned."""
+    stages, share, pieces = run.case.args
+    count = run.returned[0]
+    if not is_whole_number(count, least=1):
+        return f"returned {count!r}, not a whole number from 1"
+    idle = pipeline.bubble_fraction(stages, count, pieces)
+    if idle > share * (1 + 1e-9):
+        return f"{count} micro-batches leave {idle:.2%} of the step idle"
+    if count > 1 and (fewer := pipeline.bubble_fraction(stages, count - 1, pieces)) <= share * (1 - 1e-9):
+        return f"{count - 1} micro-batches are enough: they leave {fewer:.2%} of the step idle"
+    return None
+
+
+def straggler(enters: Sequence[Sequence[float]], worth: float) -> tuple[int, float] | None:
+    """``(rank, seconds it costs)``, or None; ``enters[i][r]`` is when rank r entered collective i, on one clock."""
+    costs = [0.0] * len(enters[0])
+    for times in enters:
+        last = max(range(len(times)), key=lambda rank: times[rank])
+        costs[last] += times[last] - statistics.median(time for rank, time in enumerate(times) if rank != last)
+    rank = max(range(len(costs)), key=lambda rank: costs[rank])
+    if costs[rank] < MOST_OF_THE_WAITING * sum(costs) or costs[rank] < worth * len(enters):
+        return None
+    return rank, costs[rank]
+
+
+def names_the_straggler(run: Run) -> str | None:
+    """The rank that keeps the others waiting and the seconds that it costs, or None where there is no such rank."""
+    expected, got = straggler(*run.case.args), run.returned[0]
+    if expected is None:
+        return None if got is None else f"returned {got!r}, not None: there is no straggler"
+    if got is None:
+        return f"named nobody, and the others wait for rank {expected[0]}"
+    if not _is_pair(got):
+        return f"returned {got!r}, not (rank, seconds)"
+    if got[0] != expected[0]:
+        return f"named rank {got[0]!r}, and the others wait for rank {expected[0]}"
+    return values.number(f"what rank {expected[0]} costs", got[1], expected[1])
+
+
+# ---- a plan
+
+SEQUENCES = 32  # of a step, for each node
+SLOWER = 1.1  # than the best plan, at the most
+CHOICES = {"data", "tensor", "pipeline", "stage", "recomputation"}
+
+
+def the_plan_is_possible(run: Run) -> str | None:
+    """The function returned a plan as a dict, which Llama 3 70B could be trained by, whatever the memory."""
+    got = run.returned[0]
+    if not isinstance(got, dict) or not {"data", "tensor", "pipeline"} <= got.keys() <= CHOICES:
+        return f"returned {str(got)[:60]}, not a dict with data, tensor, pipeline, and perhaps stage and recomputation"
+    for name, value in got.items():
+        if name == "recomputation" and value not in ("none", "full"):
+            return f"recomputation is {value!r}; it is 'none' or 'full'"
+        if name == "stage" and (not is_whole_number(value, least=0) or value > 3):
+            return f"stage is {value!r}; ZeRO has the stages 0 to 3"
+        if name in ("data", "tensor", "pipeline") and not is_whole_number(value, least=1):
+            return f"{name} is {value!r}, not a whole number from 1"
+    return planner.why_not(*_job(run), Plan(**got))
+
+
+def _job(run: Run) -> tuple[Transformer, Cluster, int]:
+    (nodes,) = run.case.args
+    return MODELS["llama3-70b"], Cluster("H100", nodes=nodes), SEQUENCES * nodes
+
+
+@given(the_plan_is_possible)
+def the_plan_fits(run: Run) -> str | None:
+    """It needs no more memory than a GPU has."""
+    job, plan = _job(run), Plan(**run.returned[0])
+    best = _best(*job)
+    return planner.verdict(*job, plan, best) if estimate(*job, plan).bytes > job[1].memory_bytes else None
+
+
+@given(the_plan_fits)
+def the_plan_is_fast(run: Run) -> str | None:
+    """It takes hardly longer than the best plan that the planner knows."""
+    job, plan = _job(run), Plan(**run.returned[0])
+    best = _best(*job)
+    return planner.verdict(*job, plan, best) if estimate(*job, plan).seconds > SLOWER * best.seconds else None
+
+
+@lru_cache
+def _best(model: Transformer, cluster: Cluster, batch: int) -> Estimate:
+    return planner.rank(model, cluster, batch).fitting[0]
+
+
+# ---- on ranks
+
+
+def gradients_are_the_mean(run: Run) -> str | None:
+    """Every layer's gradient came back, in the order of the layers, as the mean over the ranks."""
+    numels = run.case.args[0]
+    for rank, report in enumerate(run.reports):
+        got = report.gradients
+        if not isinstance(got, (list, tuple)) or len(got) != len(numels):
+            return f"rank {rank} returned {str(got)[:40]}, not a list of {len(numels)} gradients"
+        for layer, (mine, numel) in enumerate(zip(got, numels, strict=True)):
+            mean = sum(overlap.gradient(each, layer, numel) for each in range(run.world_size)) / run.world_size
+            name = f"layer {layer}"
+            if why := values.close_by_name("the gradient of", [{name: mine}], {name: mean}, 1e-6, rank):
+                return why
+    return None
+
+
+def filled(run: Run) -> list[tuple[int, int]]:
+    """``(bytes, first layer)`` of each bucket, in the order in which they leave."""
+    numels, cap = run.case.args[:2]
+    units = [Unit(f"layer {i}", (numel,), 0.0, 0.0) for i, numel in enumerate(numels)]
+    return [(bucket.elements * FP32, bucket.last) for bucket in buckets(units, cap, FP32, cap)]
+
+
+@given(gradients_are_the_mean)
+def one_all_reduce_a_bucket(run: Run) -> str | None:
+    """Each bucket travels once and whole, the last layers' first. A rank alone may leave that out."""
+    expected = [size for size, _ in filled(run)]
+    for rank, operations in enumerate(run.operations if run.world_size > 1 else ()):
+        made = [op.bytes for op in operations if op.kind == "all_reduce"]
+        if made != expected:
+            return f"rank {rank} all-reduced {_list(made)} bytes, expected {_list(expected)}"
+    return None
+
+
+def _list(numbers):
+    return ", ".join(map(str, numbers[:8])) + (", …" if len(numbers) > 8 else "") or "no"
+
+
+@given(gradients_are_the_mean)
+def last_layer_computes_first(run: Run) -> str | None:
+    """The layers ran once each, backwards."""
+    expected = list(range(len(run.case.args[0])))[::-1]
+    for rank, report in enumerate(run.reports):
+        order = [layer for layer, _, _ in report.computed]
+        if order != expected:
+            return f"rank {rank} computed the layers {_list(order)}; a backward pass goes {_list(expected)}"
+    return None
+
+
+def _each_all_reduce(check: Callable) -> Callable:
+    """A claim about every all-reduce: ``check(op, first layer of its bucket, {layer: (begin, end)}, its name)``."""
+
+    @given(one_all_reduce_a_bucket)
+    @given(last_layer_computes_first)
+    def claim(run):
+        for rank, report in enumerate(run.reports if run.world_size > 1 else ()):
+            made = [op for op in run.operations[rank] if op.kind == "all_reduce"]
+            times = {layer: (begin, end) for layer, begin, end in report.computed}
+            for number, (op, (_, first)) in enumerate(zip(made, filled(run), strict=True)):
+                if why := check(op, first, times, f"rank {rank}, bucket {number} of {len(made)}"):
+                    return why
+        return None
+
+    return claim
+
+
+@_each_all_reduce
+def leaves_as_soon_as_it_is_full(op: Operation, first: int, times: dict, which: str) -> str | None:
+    """No layer begins between the last gradient of a bucket and its all-reduce."""
+    passed = [layer for layer, (begin, _) in times.items() if layer < first and begin < op.start]
+    if not passed:
+        return None
+    return f"{which}: full when layer {first} was done, but it left when layer {min(passed)} had begun"
+
+
+@_each_all_reduce
+def waited_for_at_the_end(op: Operation, first: int, times: dict, which: str) -> str | None:
+    """Nothing is waited for while a layer has still to compute."""
+    over = max(end for _, end in times.values())
+    if op.wait is None:
+        return f"{which}: never waited for"
+    return f"{which}: waited for while layers had still to compute" if op.wait < over else None

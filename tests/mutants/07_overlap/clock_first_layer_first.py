@@ -1,0 +1,9 @@
+"""Goes through the layers forwards."""
+# caught by: test_all_reduces
+# says: the begin of all-reduce
+# %% all_reduces: changed
+# -     for layer in reversed(range(len(sizes))):
+# +     for layer in range(len(sizes)):
+# @@
+# -         if filling >= cap or layer == 0:
+# +         if filling >= cap or layer == len(sizes) - 1:

@@ -1,0 +1,6 @@
+"""Never sends what is left in the last bucket."""
+# caught by: test_all_reduces
+# says: expected
+# %% all_reduces: changed
+# -         if filling >= cap or layer == 0:
+# +         if filling >= cap:

@@ -1,0 +1,10 @@
+"""Counts only the last gradient of a bucket."""
+# caught by: test_all_reduces
+# says: the end of all-reduce 0
+# %% all_reduces: changed
+# -         filling += sizes[layer]
+# +         filling += sizes[layer]
+# +         last = sizes[layer]
+# @@
+# -             link_free = begin + alpha + beta * filling
+# +             link_free = begin + alpha + beta * last

@@ -1,0 +1,6 @@
+"""Sends elements and takes them for bytes."""
+# caught by: test_largest_degree
+# says: the all-gather takes
+# %% largest_degree
+def largest_degree(flops, bandwidth, width, element):
+    return 1 + math.floor(2 * width * bandwidth / flops)

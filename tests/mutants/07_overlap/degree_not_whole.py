@@ -1,0 +1,6 @@
+"""A number of ranks that is not whole."""
+# caught by: test_largest_degree
+# says: not a whole number from 1
+# %% largest_degree
+def largest_degree(flops, bandwidth, width, element):
+    return 1 + 2 * width * bandwidth / (element * flops)

@@ -1,0 +1,6 @@
+"""The time that overlaps: the opposite."""
+# caught by: test_exposed
+# says: the exposed time is
+# %% exposed: changed
+# -         if streams == {"communication"}:
+# +         if streams == {"communication", "compute"}:

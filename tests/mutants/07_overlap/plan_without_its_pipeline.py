@@ -1,0 +1,6 @@
+"""Leaves out a degree."""
+# caught by: test_plan
+# says: not a dict with data, tensor, pipeline
+# %% plan
+def plan(nodes):
+    return {"data": nodes, "tensor": 8}

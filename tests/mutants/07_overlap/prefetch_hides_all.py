@@ -1,0 +1,6 @@
+"""The longer of the two sums."""
+# caught by: test_forward_pass
+# says: the time is
+# %% forward_pass
+def forward_pass(gathers, forwards, ahead):
+    return max(sum(gathers), sum(forwards)) if ahead else sum(gathers) + sum(forwards)

@@ -1,0 +1,6 @@
+"""Leaves the sum."""
+# caught by: test_backward_pass
+# says: is 4 times what it should be
+# %% backward_pass: changed
+#           work.wait()
+# -         flat /= dist.get_world_size()

@@ -1,0 +1,9 @@
+"""Calls all_reduce without async_op: the next layer waits."""
+# caught by: test_backward_pass
+# says: waited for while layers had still to compute
+# %% backward_pass: changed
+# -             work = dist.all_reduce(flat, async_op=True)
+# +             work = None
+# +             dist.all_reduce(flat)
+# @@
+# -         work.wait()
