@@ -265,6 +265,7 @@ check.score()
 # %% [markdown]
 # Your clock as a picture: 12 layers of 5 ms and 4 MB each, buckets of 8 MB, α = 1 ms, a link of 1 GB/s.
 
+
 # %%
 def predicted(backwards, sizes, cap, alpha, beta):
     """The backward pass and your all-reduces as operations of rank 0."""
