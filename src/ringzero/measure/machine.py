@@ -6,7 +6,6 @@ from statistics import median
 from typing import NamedTuple
 
 from ringzero import launch
-from ringzero.costs.alpha_beta import fit_alpha_beta
 from ringzero.measure.links import Nodes
 from ringzero.measure.rates import COLLECTIVES, Rates, rates
 from ringzero.steps.machine import Line, Machine
@@ -59,6 +58,7 @@ def measure(cluster: Nodes, shapes: Sequence[tuple[int, int, int]] = SHAPES, siz
         memory_bandwidth=1 / max(rank.moved for rank in each),
         collectives={(name, group): line for name, line in lines.items() for group in ("all", _only_group(cluster))},
         message={},
+        copies=1 / (2 * max(rank.moved for rank in each)),  # within one memory: read and written
         adam=adam,
         host_adam=adam,
         products=products,
@@ -83,8 +83,8 @@ def _slowest(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
 
 def _line(of_ranks: Sequence[Sequence[tuple[float, float]]]) -> Line:
-    """Latency and seconds a byte that explain best what the slowest rank measured."""
-    sizes = [float(size) for size, _ in of_ranks[0]]
-    seconds = [max(rank[i][1] for rank in of_ranks) for i in range(len(sizes))]
-    alpha, beta = fit_alpha_beta((1, 1, 0), sizes, seconds)
-    return max(alpha, 0.0), beta
+    """Latency, of the smallest size; and seconds a byte, from the two largest: a rate-limited link sends the bytes of
+    its first milliseconds at once, and the difference does not contain them. Each as long as the slowest rank took."""
+    rows = [(size, max(rank[i][1] for rank in of_ranks)) for i, (size, _) in enumerate(of_ranks[0])]
+    (_, latency), (size, seconds), (largest, longest) = rows[0], rows[-2], rows[-1]
+    return latency, max(0.0, longest - seconds) / (largest - size)

@@ -18,7 +18,7 @@ from ringzero import all_gather, reduce_scatter
 from ringzero.collectives import event_threads
 
 LAYERS = 4  # of a stack: their weights do not all stay in a cache
-ELEMENTS = 2**20  # of an optimizer's step
+ELEMENTS = 2**22  # of an optimizer's step: with gradients and states, more than a cache holds
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
 BESIDE, BESIDE_SECONDS = 2**20, 0.4  # elements of the collective that runs beside computing, and for how long
 

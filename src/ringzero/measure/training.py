@@ -42,6 +42,7 @@ class Shape(NamedTuple):
         units = []
         for i, (inputs, outputs) in enumerate(self.sides):
             forward, backward = machine.product_seconds(self.tokens, inputs, outputs)
+            backward /= 1 if i else 2  # the first layer's input needs no gradient
             units.append(Unit(f"layer {i}", (inputs * outputs, outputs), forward, backward, 4 * self.tokens * outputs))
         return units
 
