@@ -75,6 +75,13 @@ def test_buckets_on_paper_are_those_of_ddp():
         assert ours == [sum(p.numel() for p in bucket) for bucket in theirs]
 
 
+def test_a_link_s_line():
+    """Latency of the smallest message, the rate between the two largest, of the slower rank; never a rate of 0."""
+    one, other = [(10, 1.0), (100, 2.0), (300, 4.0)], [(10, 2.0), (100, 3.0), (300, 7.0)]
+    assert machine._line([one, other]) == (2.0, (7 - 3) / 200)
+    assert machine._line([[(10, 1.0), (100, 5.0), (300, 3.0)]]) == (1.0, 3.0 / 300)
+
+
 def op(kind, start, end, stream=COMPUTE, wait=None):
     return Operation(kind, 0, start, wait, end, stream)
 

@@ -87,4 +87,6 @@ def _line(of_ranks: Sequence[Sequence[tuple[float, float]]]) -> Line:
     its first milliseconds at once, and the difference does not contain them. Each as long as the slowest rank took."""
     rows = [(size, max(rank[i][1] for rank in of_ranks)) for i, (size, _) in enumerate(of_ranks[0])]
     (_, latency), (size, seconds), (largest, longest) = rows[0], rows[-2], rows[-1]
-    return latency, max(0.0, longest - seconds) / (largest - size)
+    if longest <= seconds:  # chance, on a busy machine or with tiny messages
+        return latency, longest / largest
+    return latency, (longest - seconds) / (largest - size)
