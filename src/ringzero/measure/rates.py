@@ -20,6 +20,7 @@ from ringzero.collectives import event_threads
 LAYERS = 4  # of a stack: their weights do not all stay in a cache
 ELEMENTS = 2**22  # of an optimizer's step: with gradients and states, more than a cache holds
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
+SMALL = 2**17  # bytes: what is tried more often
 BESIDE, BESIDE_SECONDS = 2**20, 0.4  # elements of the collective that runs beside computing, and for how long
 
 
@@ -99,8 +100,8 @@ def _moved(tries: int) -> float:
 
 
 def _collective(name: str, size: int, group: Any, tries: int) -> float:
-    call = _call(name, size // 4, group)
-    return _median(call, tries)
+    times = 5 if size < SMALL else 1  # milliseconds each, and the more they vary
+    return _median(_call(name, size // 4, group), times * tries)
 
 
 def _call(name: str, elements: int, group: Any) -> Callable[[], Any]:
