@@ -11,7 +11,7 @@ from ringzero.data_parallel.buckets import assign
 from ringzero.measure import machine, training
 from ringzero.record.operation import COMPUTE, Operation
 from ringzero.steps import unit
-from ringzero.steps.difference import Phase, first_difference, phases
+from ringzero.steps.difference import first_difference, phases
 from ringzero.steps.machine import load
 
 SMALL = training.Shape(8, (64, 96, 64))
@@ -91,10 +91,18 @@ PREDICTED = [op("forward", 0, 0.05), op("forward", 0.05, 0.1), op("all_reduce", 
 
 
 def test_phases_of_a_rank():
-    assert phases(PREDICTED) == [
-        Phase("forward", 0, 0.1), Phase("backward", 0.1, 0.3), Phase("waiting for communication", 0.3, 0.4),
-        Phase("optimizer", 0.4, 0.5),
-    ]  # fmt: skip
+    found = phases(PREDICTED)
+    assert [phase.name for phase in found] == ["forward", "backward", "waiting for communication", "optimizer"]
+    assert [phase.start for phase in found] == pytest.approx([0, 0.1, 0.3, 0.4])
+    assert [phase.end for phase in found] == pytest.approx([0.1, 0.3, 0.4, 0.5])
+
+
+def test_a_pass_that_waits_inside_is_as_long_as_it_computes():
+    traced = [op("backward", 1.0, 1.5), op("all_reduce", 1.1, 1.4, "communication", 1.3),
+              op("all_reduce", 1.1, 1.5, "communication", 1.35), op("optimizer", 1.5, 1.6)]  # fmt: skip
+    computing, waiting, optimizer = phases(traced)
+    assert (computing.name, waiting.name, optimizer.name) == ("backward", "waiting for communication", "optimizer")
+    assert (computing.seconds, waiting.seconds, optimizer.seconds) == pytest.approx((0.3, 0.2, 0.1))
 
 
 def test_the_first_difference_is_named():

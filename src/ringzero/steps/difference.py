@@ -22,26 +22,33 @@ class Phase(NamedTuple):
 
 
 def phases(operations: Iterable[Operation], rank: int = 0, begin: float | None = None) -> list[Phase]:
-    """The rank's computing in order, neighbours of one kind put together, and the pauses between, in which it waits.
+    """What the rank computes, neighbours of one kind put together, and after each the time in which it waits.
 
-    ``begin``  of the step, by the operations' clock; by default when the first of them began. Waits inside what
-    computes are part of it, as with a trace that calls the whole backward pass one operation.
+    ``begin``  of the step, by the operations' clock; by default when the first of them began. A pass may be one
+    operation that waits inside, as in a trace, or many with pauses between, as in a prediction: all waiting of a pass
+    stands behind its computing.
     """
     mine = sorted((op for op in operations if op.rank == rank and op.end is not None), key=lambda op: op.start)
     if not mine:
         return []
-    begin = mine[0].start if begin is None else begin
-    found: list[Phase] = []
-    for kind, some in groupby((op for op in mine if op.stream == COMPUTE), key=lambda op: op.kind):
-        same = list(some)
-        found.append(Phase(kind, same[0].start - begin, max(op.last for op in same) - begin))
-    together: list[Phase] = []
-    for phase in found:
-        last = together[-1].end if together else 0.0
-        together += [Phase(WAITING, last, phase.start)] if phase.start > last else []
-        together.append(phase)
-    last, end = together[-1].end if together else 0.0, max(op.last for op in mine) - begin
-    return [*together, *([Phase(WAITING, last, end)] if end > last else [])]
+    begin, end = mine[0].start if begin is None else begin, max(op.last for op in mine)
+    waits = [(op.wait, op.last) for op in mine if op.stream != COMPUTE and op.wait is not None]
+    passes = [list(some) for _, some in groupby((op for op in mine if op.stream == COMPUTE), key=lambda op: op.kind)]
+    starts = [each[0].start for each in passes]
+    found = [Phase(WAITING, 0.0, starts[0] - begin)] if starts and starts[0] > begin else []
+    for each, start, following in zip(passes, starts, [*starts[1:], end], strict=True):
+        busy = sum(_without(op.start, op.last, waits) for op in each)
+        found.append(Phase(each[0].kind, start - begin, start - begin + busy))
+        found += [Phase(WAITING, start - begin + busy, following - begin)] if following > start + busy else []
+    return found
+
+
+def _without(start: float, end: float, waits: list[tuple[float, float]]) -> float:
+    """Seconds from ``start`` to ``end`` in which none of ``waits`` is going on."""
+    for wait, until in sorted(waits):
+        if start < until and wait < end:
+            return max(0.0, wait - start) + _without(min(max(until, start), end), end, waits)
+    return end - start
 
 
 def first_difference(
