@@ -98,7 +98,8 @@ def pytest_addoption(parser):
         type=int,
         default=1,
         help="with how many seeds test_strict runs each program; so many kills more in test_offload; at how many "
-        "random moments test_survival kills ranks, if more than 3",
+        "random moments test_survival kills ranks, if more than 3; for half of the kills in test_gossip, test_pairwise "
+        "and test_parameter_server",
     )
     parser.addoption(
         "--thorough",

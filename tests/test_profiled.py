@@ -17,9 +17,9 @@ from ringzero import launch
 from ringzero.cli import main
 from ringzero.profiles import read, report
 from ringzero.profiles.accounts import total
-from ringzero.profiles.spans import both, length, union, without
 from ringzero.record import Operation, computing
 from ringzero.record.export import save_chrome_trace
+from ringzero.record.spans import both, length, union, without
 from ringzero.zero import ZeroStage3
 from tests.generated_profiles import Job, on_cpus, on_gpus, save
 

@@ -226,9 +226,22 @@ def test_time_and_memory_add_up(name):
     assert waited >= timed.exposed(0) - 1e-9
 
 
+def test_states_are_held_as_zero_shards_them():
+    """Bytes a parameter before the step, on 4 ranks: fp32, and bf16 with a master."""
+    units, four = stack(1, elements=1000), machine(copies=1.0, ranks=4)
+    assert systems.data_parallel(units, four).base == 16 * 1000
+    assert [systems.zero(units, four, stage).base / 1000 for stage in (1, 2, 3)] == [8 + 2, 4 + 3, 4]
+    assert [systems.zero(units, four, stage, element=2).base / 1000 for stage in (1, 2, 3)] == [4 + 3, 2 + 3.5, 4]
+    assert systems.zero(units, four, 2, element=2, offload=True).base / 1000 == 2 + 0.5
+
+
 def test_steps_that_cannot_be_are_refused():
     with pytest.raises(ValueError, match="stage is 4"):
         systems.zero(stack(1), machine(), 4)
+    with pytest.raises(ValueError, match="how is 'bucketd'; it is one of naive, flat, bucketed"):
+        systems.data_parallel(stack(1), machine(), how="bucketd")
+    with pytest.raises(ValueError, match="test has no time of a message in the group 'node'"):
+        systems.pipeline([stack(1)] * 2, machine(), 1, group="node")
     with pytest.raises(ValueError, match="schedule is 'zero bubble'"):
         systems.pipeline([stack(1)], machine(), 1, schedule="zero bubble")
 

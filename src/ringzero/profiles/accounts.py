@@ -8,8 +8,8 @@ from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
 from ringzero.profiles.profile import Profile
-from ringzero.profiles.spans import Spans, both, length, union, without
 from ringzero.record.operation import Operation
+from ringzero.record.spans import Spans, both, length, union, without
 
 
 class Account(NamedTuple):

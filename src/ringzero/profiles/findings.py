@@ -12,9 +12,9 @@ from ringzero.profiles.accounts import Account, accounts, meetings, total
 from ringzero.profiles.clocks import Clock, align
 from ringzero.profiles.profile import Profile, of_operations
 from ringzero.profiles.reading import read
-from ringzero.profiles.spans import Spans, both, length, union
 from ringzero.profiles.stragglers import Straggler, ms, straggler
 from ringzero.record.operation import COMPUTE, Operation
+from ringzero.record.spans import Spans, both, length, union
 
 HEAD = ("rank", "step (ms)", "computing", "idle", "exposed", "hidden", "moving", "waited")
 DRAWN = 3  # steps in a figure, unless one is chosen

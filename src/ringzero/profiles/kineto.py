@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from ringzero.profiles.files import Events
 from ringzero.profiles.profile import Profile
-from ringzero.profiles.spans import Spans, union
 from ringzero.record.operation import COMPUTE, MESSAGES, Operation
+from ringzero.record.spans import Spans, union
 
 ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
 LAUNCHES = ("cuda_runtime", "cuda_driver", "hip_runtime")

@@ -3,8 +3,8 @@
 from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
 
-from ringzero.profiles.spans import Spans, union, without
 from ringzero.record.operation import COMMUNICATION, COMPUTE, HEADER, RINGZERO, Operation, calls
+from ringzero.record.spans import Spans, union, without
 
 # Nobody leaves one of these before everybody has entered it: each rank's result needs the data of all others.
 SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ringzero.profiles.accounts import Account, meetings, total
 from ringzero.profiles.profile import Profile
-from ringzero.profiles.spans import length, union
+from ringzero.record.spans import length, union
 
 # A rank is named when most of what anybody waits for the last to come is for it, and that is worth mending.
 MOST_OF_THE_WAITING, WORTH_MENDING = 0.6, 0.03

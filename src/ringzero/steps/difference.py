@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ringzero.record.operation import COMPUTE, Operation
+from ringzero.record.spans import length, union, without
 
 WAITING = "waiting for communication"
 
@@ -32,23 +33,15 @@ def phases(operations: Iterable[Operation], rank: int = 0, begin: float | None =
     if not mine:
         return []
     begin, end = mine[0].start if begin is None else begin, max(op.last for op in mine)
-    waits = [(op.wait, op.last) for op in mine if op.stream != COMPUTE and op.wait is not None]
+    waits = union((op.wait, op.last) for op in mine if op.stream != COMPUTE and op.wait is not None)
     passes = [list(some) for _, some in groupby((op for op in mine if op.stream == COMPUTE), key=lambda op: op.kind)]
     starts = [each[0].start for each in passes]
     found = [Phase(WAITING, 0.0, starts[0] - begin)] if starts and starts[0] > begin else []
     for each, start, following in zip(passes, starts, [*starts[1:], end], strict=True):
-        busy = sum(_without(op.start, op.last, waits) for op in each)
+        busy = length(without(union((op.start, op.last) for op in each), waits))
         found.append(Phase(each[0].kind, start - begin, start - begin + busy))
         found += [Phase(WAITING, start - begin + busy, following - begin)] if following > start + busy else []
     return found
-
-
-def _without(start: float, end: float, waits: list[tuple[float, float]]) -> float:
-    """Seconds from ``start`` to ``end`` in which none of ``waits`` is going on."""
-    for wait, until in sorted(waits):
-        if start < until and wait < end:
-            return max(0.0, wait - start) + _without(min(max(until, start), end), end, waits)
-    return end - start
 
 
 def first_difference(

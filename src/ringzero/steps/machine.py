@@ -78,6 +78,9 @@ class Machine:
         return min(latency + per_byte * size for latency, per_byte in self.collectives[collective, group])
 
     def message_seconds(self, size: float, group: str) -> float:
+        """Of a message between two ranks. Raises ValueError where the machine does not say."""
+        if group not in self.message:
+            raise ValueError(f"{self.name} has no time of a message in the group {group!r}; give Machine(message=...)")
         latency, per_byte = self.message[group]
         return latency + per_byte * size
 

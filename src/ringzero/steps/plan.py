@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
 
-from ringzero.costs import hardware, memory
+from ringzero.costs import hardware, memory, pipeline
 from ringzero.steps.machine import ADAM_BYTES, HOST_BANDWIDTH, Machine, of_gpus
 from ringzero.steps.transformer import Transformer
 
@@ -146,7 +146,7 @@ def _memory(model: Transformer, cluster: Cluster, batch: int, plan: Plan) -> dic
     parameters, gradients, optimizer = memory.model_state_parts(
         elements, plan.stage, shards, (BF16, gradient, OPTIMIZER)
     )
-    in_flight = min(count, plan.pipeline + (plan.pipeline - 1) / plan.virtual * (plan.virtual > 1))
+    in_flight = pipeline.micro_batches_kept(plan.pipeline, count, virtual_stages=plan.virtual)
     tokens = plan.micro_batch * model.sequence
     width = model.active * model.ffn * (1.5 if model.gated else 1) / (4 * model.hidden)  # beside an MLP of 4h
 
@@ -201,7 +201,7 @@ def _time(model: Transformer, cluster: Cluster, batch: int, plan: Plan) -> dict[
     if plan.pipeline > 1:
         message = cluster.group(2, 1).message_seconds(size / plan.tensor, "nodes")
     a_micro_batch = stage + tensor + experts
-    bubble = (plan.pipeline - 1) / plan.virtual * (a_micro_batch + 2 * message)
+    bubble = pipeline.bubble_over_ideal(plan.pipeline, count, plan.virtual) * count * (a_micro_batch + 2 * message)
     exposed, optimizer = _data(model, cluster, plan, count, layers, forward * layers, backward)
     return {
         "computing": count * stage,

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from ringzero.record.operation import COMMUNICATION, Operation
 from ringzero.record.operation import COMPUTE as COMPUTE_STREAM
+from ringzero.record.spans import Spans, length, union, without
 from ringzero.steps.task import COMPUTE, HOST, Step, Task
 
 # {(slowed, by): factor}: a task on the resource ``slowed`` takes ``factor`` times as long while ``by`` is in use.
@@ -32,13 +33,12 @@ class Timed:
         return max(self.ends, default=0.0)
 
     def computing(self, rank: int) -> float:
-        """Seconds in which the rank computes."""
-        return _length(_union(self._spans(rank, computes=True)))
+        """Seconds in which the rank computes, or its host does for it."""
+        return length(self._spans(rank, computes=True))
 
     def exposed(self, rank: int) -> float:
         """Seconds in which the rank communicates and computes nothing: what overlap did not hide."""
-        busy = _union(self._spans(rank, computes=True))
-        return _length(_union([*busy, *self._spans(rank, computes=False)])) - _length(busy)
+        return length(without(self._spans(rank, computes=False), self._spans(rank, computes=True)))
 
     def bubble(self, rank: int) -> float:
         """The share of the step in which the rank neither computes nor communicates."""
@@ -68,13 +68,14 @@ class Timed:
     @cached_property
     def operations(self) -> list[Operation]:
         """What ``figures.timeline`` draws. A communication is waited for from when its rank computes no more."""
-        idle = {rank: _gaps(_union(self._spans(rank, computes=True)), self.seconds) for rank in self.step.ranks}
+        whole = [(0.0, self.seconds)]
+        idle = {rank: without(whole, self._spans(rank, computes=True)) for rank in self.step.ranks}
         return [
             self._operation(number, task, begin, end, idle[task.rank])
             for number, (task, begin, end) in enumerate(zip(self.step.tasks, self.begins, self.ends, strict=True))
         ]
 
-    def _operation(self, number: int, task: Task, begin: float, end: float, idle: list) -> Operation:
+    def _operation(self, number: int, task: Task, begin: float, end: float, idle: Spans) -> Operation:
         wait = None
         if not _computes(task):
             wait = next((max(begin, first) for first, last in idle if first < end <= last), end)
@@ -83,12 +84,12 @@ class Timed:
             task.kind, task.rank, begin, wait, end, stream, task.bytes, peer=task.peer, line=task.name, sequence=number
         )
 
-    def _spans(self, rank: int, computes: bool) -> list[tuple[float, float]]:
-        return [
+    def _spans(self, rank: int, computes: bool) -> Spans:
+        return union(
             (begin, end)
             for task, begin, end in zip(self.step.tasks, self.begins, self.ends, strict=True)
             if task.rank == rank and _computes(task) == computes
-        ]
+        )
 
 
 def run(step: Step, interference: Interference | None = None) -> Timed:
@@ -184,25 +185,3 @@ class _Clock:
 
 def _computes(task: Task) -> bool:
     return task.resource in (COMPUTE, HOST)
-
-
-def _union(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The time that ``spans`` cover, as spans that do not touch, in order."""
-    covered: list[tuple[float, float]] = []
-    for begin, end in sorted(spans):
-        if end > begin:
-            if covered and begin <= covered[-1][1]:
-                covered[-1] = covered[-1][0], max(covered[-1][1], end)
-            else:
-                covered.append((begin, end))
-    return covered
-
-
-def _gaps(covered: list[tuple[float, float]], end: float) -> list[tuple[float, float]]:
-    """The time from 0 to ``end`` between spans that do not touch."""
-    edges = [0.0, *(edge for span in covered for edge in span), end]
-    return [(first, last) for first, last in zip(edges[::2], edges[1::2], strict=True) if last > first]
-
-
-def _length(spans: list[tuple[float, float]]) -> float:
-    return sum(end - begin for begin, end in spans)

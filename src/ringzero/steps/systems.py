@@ -7,6 +7,7 @@ once, as rank 0. Sizes are in bytes of ``element`` bytes each, as gradients and 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
+from ringzero.costs import memory
 from ringzero.steps.machine import Machine
 from ringzero.steps.task import ARRIVING, COMPUTE, COPY, HOST, NETWORK, Step
 from ringzero.steps.unit import Bucket, Unit, buckets, one_bucket, one_each
@@ -27,14 +28,18 @@ def data_parallel(
     """One all-reduce of all gradients.
 
     ``how``  "naive": each tensor at once, and waited for; "flat": all together after the backward pass; "bucketed":
-             in buckets that leave during it
+             in buckets of ``bucket_bytes`` that leave during it
     ``optimizer_overlap``  step each bucket as soon as it has come, while later ones travel
     ``compression``        ``(share of the bytes that is sent, seconds that it takes to pack and unpack an element)``
+
+    Raises ValueError for another ``how``.
     """
-    step = Step(f"data parallel, {how}", base=_elements(units) * (2 * element + 8))
+    cuts = {"naive": _one_tensor_each, "flat": one_bucket, "bucketed": lambda u: buckets(u, bucket_bytes, element)}
+    if how not in cuts:
+        raise ValueError(f"how is {how!r}; it is one of {', '.join(cuts)}")
+    step, cut = Step(f"data parallel, {how}", base=_states(units, element)), cuts[how](units)
     share, packing = compression
     last = _forward(step, units)
-    cut = {"naive": _one_tensor_each, "flat": one_bucket}.get(how, lambda u: buckets(u, bucket_bytes, element))(units)
     came: list[tuple[Bucket, int]] = []
 
     def leave(bucket: Bucket, after: int) -> int:
@@ -85,8 +90,8 @@ def zero(
         raise ValueError(f"stage is {stage!r}; ZeRO has stages 1, 2 and 3")
     group = "node" if hybrid else "all"
     shards = machine.group_size(group)
-    held = {1: 2 * element + 8 / shards, 2: element + (element + 8) / shards, 3: (2 * element + 8) / shards}[stage]
-    step = Step(f"ZeRO-{stage}" + ", hybrid" * hybrid + ", offloaded" * offload, base=_elements(units) * held)
+    held = _states(units, element, stage, shards, offload)
+    step = Step(f"ZeRO-{stage}" + ", hybrid" * hybrid + ", offloaded" * offload, base=held)
     gathers = _Gathers(step, units, machine, group, element, prefetch) if stage == 3 else None
     last = _forward(step, units, gathers)
     reduced: list[tuple[Bucket, int]] = []
@@ -130,14 +135,16 @@ def zero(
     return step
 
 
-def tensor_parallel(units: Sequence[Unit], machine: Machine, *, group: str = "node", reductions: int = 2) -> Step:
+def tensor_parallel(
+    units: Sequence[Unit], machine: Machine, *, group: str = "node", reductions: int = 2, element: float = 4
+) -> Step:
     """Each unit's products are cut among the ranks of ``group``, which all-reduce its output ``reductions`` times.
 
     That is Megatron's: after the attention and after the MLP, and in the backward pass as often. The next product needs
     the sum, so nothing hides it. Units' seconds are those of one rank with the whole layer.
     """
-    degree, step = machine.group_size(group), Step("tensor parallel")
-    step.base = _elements(units) / degree
+    degree = machine.group_size(group)
+    step = Step("tensor parallel", base=_states(units, element) / degree)
     last: int | None = None
     for way, order in (("forward", units), ("backward", units[::-1])):
         for unit in order:
@@ -159,7 +166,7 @@ def pipeline(
     reduce_seconds_per_element: float = 0.0,
     optimizer_seconds: float = 0.0,
 ) -> Step:
-    """Rank i has the units of ``stages[i]`` and hands activations to rank i + 1.
+    """Rank i has the units of ``stages[i]`` and hands activations to rank i + 1. Memory is that of activations alone.
 
     ``schedule``  "gpipe": all forward passes, then all backward passes (Huang et al., NeurIPS 2019). "1f1b": after as
                   many forward passes as there are stages behind it, a rank takes turns (Narayanan et al., SC 2021)
@@ -224,8 +231,11 @@ def _together(units: Sequence[Unit]) -> Unit:
     return Unit("stage", tuple(unit.elements for unit in units), forward, backward, kept, units[-1].output)
 
 
-def _elements(units: Sequence[Unit]) -> int:
-    return sum(unit.elements for unit in units)
+def _states(units: Sequence[Unit], element: float, stage: int = 0, shards: int = 1, offload: bool = False) -> float:
+    """Bytes of parameters, gradients and Adam's states; with elements of under 4 bytes also a master in fp32."""
+    optimizer = 0 if offload else 8 if element == 4 else 12
+    elements = sum(unit.elements for unit in units)
+    return memory.model_state_bytes(elements, stage, shards, (element, element, optimizer)) if elements else 0.0
 
 
 def _one_tensor_each(units: Sequence[Unit]) -> list[Bucket]:

@@ -15,7 +15,7 @@ from ringzero.lab.claims.answers import is_whole_number
 from ringzero.lab.claims.collectives import given
 from ringzero.lab.harness import overlap
 from ringzero.lab.runs import Run
-from ringzero.profiles import spans
+from ringzero.record import spans
 from ringzero.record.operation import COMMUNICATION, COMPUTE, Operation
 from ringzero.steps import planner
 from ringzero.steps.machine import Machine
