@@ -358,7 +358,7 @@ def test_machines_have_the_links_of_the_hardware_table():
 def test_a_dgx_cluster_never_blocks_unless_asked_to():
     """Chapter 4: such a network is priced by default; Llama 3's pods have a seventh of it between them."""
     across = [(rank, (rank + 64) % 256) for rank in range(256)]  # every GPU to the next leaf
-    one, of_seven = (dgx_h100(32, nodes_per_leaf=8, oversubscription=ratio) for ratio in (1, 7))
+    one, of_seven = (dgx_h100(32, nodes_per_leaf=8, **options) for options in ({}, {"oversubscription": 7}))
     assert seconds(across, one) == seconds(across[:1], one) == pytest.approx(14e-6 + SIZE / 50e9)
     assert seconds(across, of_seven) == pytest.approx(14e-6 + 7 * SIZE / 50e9)
 

@@ -93,6 +93,7 @@ def test_llama_s_hours_agree_with_its_mfu():
     params, tokens, of_all_hours = 405e9, 15.6e12, 30.84e6 * 3600 * 989e12
     assert 6 * params * tokens / of_all_hours == pytest.approx(0.345, abs=0.001)
     with_attention = throughput.model_flops_per_token(params, 126, 16384, 8192)
+    assert with_attention * tokens / of_all_hours == pytest.approx(0.374, abs=0.001)
     assert 0.38 < with_attention * tokens / of_all_hours / 0.9 < 0.43
 
 
