@@ -319,6 +319,22 @@ def test_the_crossovers_are_where_trying_every_size_finds_them():
         assert chosen.at(size).seconds == pytest.approx(fastest, rel=1e-9)
 
 
+@pytest.mark.parametrize("ranks", [16, 64, 256])
+def test_where_nothing_blocks_the_ring_is_never_the_fastest(ranks):
+    """Chapter 4: there halving-doubling is, from some hundred kilobytes on; on a ring of wires the ring is."""
+    names = ["ring", "double_binary_tree", "recursive_doubling", "rabenseifner", "torus_2d"]
+
+    def fastest(network):
+        prices = candidates("all_reduce", network, names, chunks=(1, 8, 64))
+        return [(start, found.algorithm.split(",")[0]) for start, found in crossovers(prices)]
+
+    first, *rest = fastest(switch(ranks, 5e-6, 25e9))
+    assert first == (0, "recursive_doubling")
+    assert [name for _, name in rest] == ["rabenseifner"]
+    assert 1e5 < rest[0][0] < 1e6
+    assert fastest(torus((ranks,), 5e-6, 25e9))[-1][1] == "ring"
+
+
 def test_the_best_algorithm_has_the_machine_in_mind():
     nodes = dgx_a100(4)
     assert best_algorithm("all_reduce", 0, nodes).algorithm == "recursive_doubling"
