@@ -35,6 +35,7 @@ from ringzero.network import (
     switch,
     torus,
 )
+from ringzero.network.nccl_rings import nccl_rings
 from ringzero.network.nccl_trees import latency_advantage, nccl_tree_all_reduce
 from tests.algorithms import every_algorithm, priced_options
 
@@ -318,6 +319,22 @@ def test_the_crossovers_are_where_trying_every_size_finds_them():
         assert chosen.at(size).seconds == pytest.approx(fastest, rel=1e-9)
 
 
+@pytest.mark.parametrize("ranks", [16, 64, 256])
+def test_where_nothing_blocks_the_ring_is_never_the_fastest(ranks):
+    """Chapter 4: there halving-doubling is, from some hundred kilobytes on; on a ring of wires the ring is."""
+    names = ["ring", "double_binary_tree", "recursive_doubling", "rabenseifner", "torus_2d"]
+
+    def fastest(network):
+        prices = candidates("all_reduce", network, names, chunks=(1, 8, 64))
+        return [(start, found.algorithm.split(",")[0]) for start, found in crossovers(prices)]
+
+    first, *rest = fastest(switch(ranks, 5e-6, 25e9))
+    assert first == (0, "recursive_doubling")
+    assert [name for _, name in rest] == ["rabenseifner"]
+    assert 1e5 < rest[0][0] < 1e6
+    assert fastest(torus((ranks,), 5e-6, 25e9))[-1][1] == "ring"
+
+
 def test_the_best_algorithm_has_the_machine_in_mind():
     nodes = dgx_a100(4)
     assert best_algorithm("all_reduce", 0, nodes).algorithm == "recursive_doubling"
@@ -352,6 +369,24 @@ def test_machines_have_the_links_of_the_hardware_table():
         assert seconds([(rank, rank + 8) for rank in range(8)], machine) == pytest.approx(14e-6 + SIZE / port)
     assert seconds([(0, 1)], pcie_box(2, generation=5)) == pytest.approx(5.7e-6 + SIZE / 63.015e9, rel=1e-4)
     assert dgx_h100(8, nodes_per_leaf=4, oversubscription=2).world_size == 64
+
+
+def test_a_dgx_cluster_never_blocks_unless_asked_to():
+    """Chapter 4: such a network is priced by default; Llama 3's pods have a seventh of it between them."""
+    across = [(rank, (rank + 64) % 256) for rank in range(256)]  # every GPU to the next leaf
+    one, of_seven = (dgx_h100(32, nodes_per_leaf=8, **options) for options in ({}, {"oversubscription": 7}))
+    assert seconds(across, one) == seconds(across[:1], one) == pytest.approx(14e-6 + SIZE / 50e9)
+    assert seconds(across, of_seven) == pytest.approx(14e-6 + 7 * SIZE / 50e9)
+
+
+def test_the_sum_of_gpt_3_s_gradients_over_one_card_and_over_all_eight():
+    """Chapter 0: 350 GB between 1,024 H100 take 14 s over one card of each node, 1.75 s over eight."""
+    machine, crossing = dgx_h100(128), 2 * 1023 / 1024 * 350e9 / 50e9
+    alphas = price(nccl_rings("all_reduce", 128, 8), 0, machine).seconds
+    for cards in (1, 8):
+        found = price(nccl_rings("all_reduce", 128, 8, channels=cards), 350e9, machine).seconds - alphas
+        assert found == pytest.approx(crossing / cards, rel=1e-3)
+    assert (round(crossing, 1), round(crossing / 8, 2)) == (14.0, 1.75)
 
 
 def test_what_was_measured_gives_the_alpha_and_bandwidth_to_pass():

@@ -288,6 +288,32 @@ def test_chunks_cover_the_buffer_and_differ_by_one_element(numel, chunks):
     assert pairs.max() - pairs.min() <= 1
 
 
+def heard_from(schedule):
+    """For each rank the ranks, itself among them, whose entering the collective it cannot leave without."""
+    heard = [{rank} for rank in range(schedule.world_size)]
+    for round in schedule.rounds:
+        before = [set(ranks) for ranks in heard]
+        for transfer in round:
+            heard[transfer.dst] |= before[transfer.src]
+    return heard
+
+
+WITH_ROOT = ("broadcast", "scatter", "reduce", "gather")
+
+
+@every_algorithm
+def test_without_a_root_nobody_leaves_before_the_last_has_come(collective, name):
+    """Chapter 2. With a root, the schedule "flat" makes only the root wait, or everybody only for the root."""
+    for n in {2, 3, 4, 8} & set(world_sizes(collective, name, 8)):
+        everyone, heard = set(range(n)), heard_from(ALGORITHMS[collective][name](n))
+        if collective not in WITH_ROOT:
+            assert heard == [everyone] * n
+        elif name == "flat" and collective in ("broadcast", "scatter"):
+            assert heard == [{0, rank} for rank in range(n)]
+        elif name == "flat":
+            assert heard == [everyone] + [{rank} for rank in range(1, n)]
+
+
 def test_the_naive_all_reduce_loads_the_root():
     sent = flat_all_reduce(4).bytes_sent(100, 4)
     assert sent.tolist() == [1200, 400, 400, 400]
