@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from inspect import signature
 
-from ringzero.collectives import binomial, exchange, flat, grid, parameter_server, recursive, ring, trees
+from ringzero.collectives import binomial, direct, exchange, flat, grid, parameter_server, recursive, ring, trees
 from ringzero.collectives.schedule import Schedule, check_world_size
 
 
@@ -70,6 +70,8 @@ def _in_a_grid(generator):
 ALGORITHMS: dict[str, dict[str, Callable[..., Schedule]]] = {
     "all_reduce": {
         "ring": ring.ring_all_reduce,
+        "bidirectional_ring": ring.bidirectional_ring_all_reduce,
+        "two_shot": direct.two_shot_all_reduce,
         "flat": flat.flat_all_reduce,
         "binomial": binomial.binomial_all_reduce,
         "binary_tree": trees.binary_tree_all_reduce,
