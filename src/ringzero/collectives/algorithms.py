@@ -70,8 +70,6 @@ def _in_a_grid(generator):
 ALGORITHMS: dict[str, dict[str, Callable[..., Schedule]]] = {
     "all_reduce": {
         "ring": ring.ring_all_reduce,
-        "bidirectional_ring": ring.bidirectional_ring_all_reduce,
-        "two_shot": direct.two_shot_all_reduce,
         "flat": flat.flat_all_reduce,
         "binomial": binomial.binomial_all_reduce,
         "binary_tree": trees.binary_tree_all_reduce,
@@ -86,6 +84,8 @@ ALGORITHMS: dict[str, dict[str, Callable[..., Schedule]]] = {
         "mesh_2d": _in_a_grid(grid.mesh_2d_all_reduce),
         "parameter_server": parameter_server.parameter_server_all_reduce,
         "sharded_parameter_server": parameter_server.sharded_parameter_server_all_reduce,
+        "bidirectional_ring": ring.bidirectional_ring_all_reduce,
+        "two_shot": direct.two_shot_all_reduce,
     },
     "reduce_scatter": {
         "ring": ring.ring_reduce_scatter,

@@ -320,8 +320,6 @@ def sharded_parameter_server_all_reduce(world_size: int) -> tuple[float, float, 
 COEFFICIENTS: dict[str, dict] = {  # collective -> algorithm -> function
     "all_reduce": {
         "ring": ring_all_reduce,
-        "bidirectional_ring": bidirectional_ring_all_reduce,
-        "two_shot": two_shot_all_reduce,
         "flat": flat_all_reduce,
         "binomial": binomial_all_reduce,
         "binary_tree": binary_tree_all_reduce,
@@ -336,6 +334,8 @@ COEFFICIENTS: dict[str, dict] = {  # collective -> algorithm -> function
         "mesh_2d": mesh_2d_all_reduce,
         "parameter_server": parameter_server_all_reduce,
         "sharded_parameter_server": sharded_parameter_server_all_reduce,
+        "bidirectional_ring": bidirectional_ring_all_reduce,
+        "two_shot": two_shot_all_reduce,
     },
     "reduce_scatter": {
         "ring": ring_reduce_scatter,
