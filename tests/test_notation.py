@@ -7,9 +7,9 @@ import pytest
 
 BOOK = Path(__file__).resolve().parents[1] / "book"
 CHAPTERS = {int(page.name[:2]): page for page in sorted(BOOK.glob("[0-9][0-9]_*.md"))}
-NAMES = {"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "kappa", "lambda", "mu", "nu", "xi", "pi",
-         "rho", "sigma", "tau", "phi", "chi", "psi", "omega", "ell", "Gamma", "Delta", "Theta", "Lambda", "Sigma", "Phi",
-         "Psi", "Omega"}  # fmt: skip
+LOWER = "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi chi psi omega ell"
+UPPER = "Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega"
+NAMES = {*LOWER.split(), *UPPER.split()}  # commands that are letters
 NUMBERS = {"e", r"\pi"}
 
 # Pages that still use a letter against the table, and with what to replace it.
@@ -52,7 +52,7 @@ def symbols(formula, indexed=()):
 
 
 def table():
-    """``[(symbols of a row, chapters or None for all)]`` of the notation page; and the letters that belong to no page."""
+    """Of the notation page: ``[(symbols of a row, chapters or None for all)]``, and the letters of no page."""
     text = (BOOK / "notation.md").read_text().split("## Words")[0]
     rows = []
     for line in text.splitlines():
