@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from ringzero.cli import main
 from ringzero.collectives import ALGORITHMS, Round, Schedule, verify, world_sizes
+from ringzero.collectives.direct import one_shot_all_reduce, two_shot_all_reduce
 from ringzero.collectives.ring import ring_all_reduce
 from ringzero.costs import alpha_beta as ab
 from ringzero.costs.coefficients import COEFFICIENTS
@@ -31,6 +32,7 @@ from ringzero.network import (
     mesh,
     pcie_box,
     price,
+    protocols_within_limits,
     summit,
     switch,
     torus,
@@ -66,6 +68,23 @@ def test_with_a_port_of_its_own_for_every_rank_the_price_is_the_formula(collecti
             assert found.seconds == pytest.approx(expected, rel=1e-9, abs=1e-15), (n, options)
             assert sum(step.times for step in found.steps) == len(schedule.rounds)
             assert price(schedule, 0, switch(n, 1, 1, 1)).coefficients == pytest.approx(formula, rel=1e-9), (n, options)
+
+
+def test_sending_to_both_neighbours_pays_where_each_has_a_link_of_its_own():
+    both, ring = (ALGORITHMS["all_reduce"][name](8) for name in ("bidirectional_ring", "ring"))
+    for topology, share in ((torus((8,), 0, BANDWIDTH), 0.5), (switch(8, 0, BANDWIDTH), 1.0)):
+        assert price(both, SIZE, topology).seconds == pytest.approx(share * price(ring, SIZE, topology).seconds)
+    assert price(both, 0, torus((8,), ALPHA, BANDWIDTH)).seconds == pytest.approx(14 * ALPHA)
+
+
+def test_one_shot_and_two_shot_by_the_formula():
+    """One-shot: one alpha and (N-1)S bytes. Two-shot: two alphas and the ring's bytes. Equal at S = alpha B/(N-1-f)."""
+    one, two = (price(make(8), 0, switch(8, ALPHA, BANDWIDTH)) for make in (one_shot_all_reduce, two_shot_all_reduce))
+    assert one.coefficients == pytest.approx((ALPHA, 7 / BANDWIDTH, 0))
+    assert two.coefficients == pytest.approx((2 * ALPHA, 1.75 / BANDWIDTH, 0))
+    assert [size for size, _ in crossovers([one, two])] == pytest.approx([0, ALPHA * BANDWIDTH / 5.25])
+    wires = price(one_shot_all_reduce(8), SIZE, fully_connected(8, ALPHA, BANDWIDTH))
+    assert wires.seconds == pytest.approx(ALPHA + SIZE / BANDWIDTH)
 
 
 def test_an_empty_buffer_costs_the_alphas_and_one_rank_nothing():
@@ -337,7 +356,7 @@ def test_where_nothing_blocks_the_ring_is_never_the_fastest(ranks):
 
 def test_the_best_algorithm_has_the_machine_in_mind():
     nodes = dgx_a100(4)
-    assert best_algorithm("all_reduce", 0, nodes).algorithm == "recursive_doubling"
+    assert best_algorithm("all_reduce", 0, nodes).algorithm == "two_shot"  # messages that set out together: one alpha
     assert best_algorithm("all_reduce", 1e9, nodes).algorithm == "hierarchical_scattered"
     assert (
         best_algorithm("all_reduce", 1e9, torus((6, 6), ALPHA, BANDWIDTH), algorithms=["ring", "torus_2d"]).algorithm
@@ -356,6 +375,23 @@ def test_a_protocol_trades_bandwidth_for_latency():
     for protocol, (alpha, efficiency) in PROTOCOLS.items():
         assert ring[protocol][0] == pytest.approx(alpha * ring["Simple"][0])
         assert ring[protocol][1] == pytest.approx(ring["Simple"][1] / efficiency)
+
+
+@pytest.mark.parametrize(("nodes", "limit"), [(1, 141e9), (2, 39e9), (4, 20.4e9), (8, 20.4e9)])
+def test_ll_ends_at_the_limit_for_so_many_nodes(nodes, limit):
+    """DGX H100, the rings of chapter 5: LL's busbw for a large buffer, and the size at which LL128 takes over."""
+    machine, schedule = dgx_h100(nodes), nccl_rings("all_reduce", nodes, 8)
+    within = protocols_within_limits(price(schedule, 0, machine), "Hopper", nodes)
+    assert {name: both for name, both in within.items() if name != "LL"} == {
+        name: both for name, both in PROTOCOLS.items() if name != "LL"
+    }
+    took = price(schedule, 1e15, machine.scaled(*within["LL"])).seconds
+    assert ab.bus_bandwidth("all_reduce", 8 * nodes, 1e15, took) == pytest.approx(limit, rel=1e-3)
+    ends = [
+        crossovers([price(schedule, 0, machine.scaled(*both)) for both in table.values()])[1][0]
+        for table in (within, PROTOCOLS)
+    ]
+    assert ends[0] < ends[1] / (2 if nodes == 1 else 4)
 
 
 # Machines

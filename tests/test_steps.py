@@ -58,14 +58,21 @@ def test_a_task_waits_for_its_queue_for_others_and_for_its_meeting():
     assert timed.bubble(1) == 0.0
 
 
-def test_tasks_share_a_resource_and_resources_take_from_each_other():
+def test_tasks_share_a_resource():
     step = Step("test")
     step.add("a", 0, "one", NETWORK, 1.0)
     step.add("b", 0, "two", NETWORK, 2.0)
     assert run(step).ends == (2.0, 3.0)  # half as fast until the first ends
-    step.add("c", 0, "compute", COMPUTE, 6.0)
-    timed = run(step, {(COMPUTE, NETWORK): 2.0, (NETWORK, COMPUTE): 1.5})
-    assert timed.ends == pytest.approx((3.0, 4.5, 8.25))  # computing is half as fast for 4.5 s, and then alone
+
+
+def test_computing_and_collectives_slow_each_other_down():
+    step = Step("test")
+    step.add("all_reduce", 0, "network", NETWORK, 3.0, beside=4.5, slows=2.0)
+    step.add("forward", 0, "compute", COMPUTE, 6.0)
+    assert run(step).ends == pytest.approx((4.5, 8.25))  # computing is half as fast for 4.5 s, and then alone
+    step.add("all_gather", 0, "gathers", NETWORK, 1.0, slows=1.5)
+    # While both travel, each half as fast and computing a third as fast: the gather ends at 2, and 3 - 2 / 3 remain.
+    assert run(step).ends == pytest.approx((2 + (3 - 2 / 3) * 1.5, 5.5 + (6 - 2 / 3 - 3.5 / 2), 2.0))
 
 
 def test_tasks_that_wait_for_each_other_are_named():
@@ -83,8 +90,10 @@ def test_any_step_keeps_its_order():
         for number in range(30):
             resource = dice.choice([COMPUTE, NETWORK, COPY])
             after = dice.sample(range(number), min(number, dice.randint(0, 3)))
-            step.add("t", dice.randrange(3), resource + dice.choice("ab"), resource, dice.random(), after=after)
-        timed = run(step, {(COMPUTE, NETWORK): 1.3})
+            slows = dice.choice([1.0, 1.3]) if resource == NETWORK else 1.0
+            queue = resource + dice.choice("ab")
+            step.add("t", dice.randrange(3), queue, resource, dice.random(), after=after, slows=slows)
+        timed = run(step)
         last = {}
         for number, task in enumerate(step.tasks):
             ready = max([last.get((task.rank, task.queue), 0.0), *(timed.ends[before] for before in task.after)])
@@ -265,12 +274,26 @@ def test_all_cards_carry_an_all_reduce():
 
 
 def test_a_machine_is_saved_and_loaded(tmp_path):
-    saved = machine(0.25, 3.0, products=((8.0, 4.0, 4.0, 10.0, 20.0),), interference={(COMPUTE, NETWORK): 1.5})
+    key = "all_reduce", "all"
+    measured = {"measured": {key: ((1.0, 2.0),)}, "beside": {key: ((1.0, 3.0, 1.5),)}}
+    saved = machine(0.25, 3.0, products=((8.0, 4.0, 4.0, 10.0, 20.0),), hooks=0.5, **measured)
     saved.save(tmp_path / "machine.json")
     assert load(tmp_path / "machine.json") == saved
     (tmp_path / "other.json").write_text('{"name": "x"}')
     with pytest.raises(ValueError, match="other.json is no machine that `ringzero measure --json` wrote"):
         load(tmp_path / "other.json")
+
+
+def test_measured_collectives_lie_on_the_line_between_two_sizes():
+    times, busy = ((4.0, 2.0), (8.0, 3.0), (16.0, 9.0)), ((4.0, 4.0, 1.0), (8.0, 2.0, 1.5), (16.0, 12.0, 2.0))
+    both = {"measured": {("all_reduce", "all"): times}, "beside": {("all_reduce", "all"): busy}}
+    here = machine(**both)
+    assert [here.seconds("all_reduce", size) for size in (4, 6, 8, 12, 32)] == [2.0, 2.5, 3.0, 6.0, 21.0]
+    assert here.seconds("all_gather", 6) == machine().seconds("all_gather", 6)
+    assert here.beside_computing("all_reduce", 12) == (7.0, 1.75)
+    assert here.beside_computing("all_reduce", 8) == (3.0, 1.5)  # never faster than alone
+    assert here.beside_computing("all_reduce", 32)[1] == 2.0
+    assert here.beside_computing("all_gather", 6) == (machine().seconds("all_gather", 6), 1.0)
 
 
 def test_products_take_the_measured_rate_of_their_shape():

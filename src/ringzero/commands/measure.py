@@ -40,8 +40,13 @@ def measure(ranks: int, inter_node: str | None, file: Path | None) -> None:
             click.echo(
                 f"  {collective:24} {latency * 1e6:6.0f} µs and {per_byte * 1e9:.3f} ns a byte: busbw {busbw:.2f} GB/s"
             )
-    for (slowed, by), factor in found.interference.items():
-        click.echo(f"  beside {by}, {slowed} takes {factor:.2f} times as long")
+            if measured := found.measured.get((collective, group)):
+                size = measured[-1][0]
+                beside, factor = found.beside_computing(collective, size)
+                longer = beside / found.seconds(collective, size)
+                click.echo(
+                    f"{'':27}{size / 2**20:g} MiB beside computing: {longer:.2f} times as long; computing {factor:.2f}"
+                )
     if spread > machine.QUIET:
         click.echo(
             f"this machine is busy: equal work took up to {spread:.0%} longer in its slower quarter than in its faster "

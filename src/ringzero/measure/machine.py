@@ -2,17 +2,16 @@
 
 from collections.abc import Sequence
 from functools import partial
-from statistics import median
+from statistics import mean
 from typing import NamedTuple
 
 from ringzero import launch
 from ringzero.measure.links import Nodes
 from ringzero.measure.rates import COLLECTIVES, Rates, rates
 from ringzero.steps.machine import Line, Machine
-from ringzero.steps.task import COMPUTE, NETWORK
 
 SHAPES = tuple((tokens, width, width) for width in (256, 512, 1024) for tokens in (32, 128, 512))
-SIZES = (2**12, 2**18, 2**20, 2**22, 2**24)  # bytes
+SIZES = (2**12, 2**16, 2**18, 2**20, 2**22, 2**24)  # bytes
 TRIES = 7
 QUIET = 0.25  # the spread of the same work that is told from a busy machine's
 
@@ -46,9 +45,10 @@ def measure(cluster: Nodes, shapes: Sequence[tuple[int, int, int]] = SHAPES, siz
     of_ranks: list[Rates] = cluster.launch(rates, shapes, sizes, tries, timeout=600).returns
     each = [Rates(*returned) for returned in of_ranks]
     products = tuple(_slowest(rows) for rows in zip(*(rank.products for rank in each), strict=True))
-    lines = {name: (_line([rank.collectives[name] for rank in each]),) for name in COLLECTIVES}
+    points = {name: _slowest_of([rank.collectives[name] for rank in each]) for name in COLLECTIVES}
+    beside = {name: _beside([rank.beside[name] for rank in each]) for name in COLLECTIVES}
+    groups = ("all", _only_group(cluster))
     largest = max(products, key=lambda row: row[0] * row[1] * row[2])
-    slower = [factors for rank in each for factors in rank.slower.values()]
     adam = max(rank.adam for rank in each)
     found = Machine(
         f"{cluster.nodes} x {cluster.ranks_per_node} ranks of this machine",
@@ -56,16 +56,15 @@ def measure(cluster: Nodes, shapes: Sequence[tuple[int, int, int]] = SHAPES, siz
         cluster.ranks_per_node,
         flops=(largest[3] + largest[4]) / 2,
         memory_bandwidth=1 / max(rank.moved for rank in each),
-        collectives={(name, group): line for name, line in lines.items() for group in ("all", _only_group(cluster))},
+        collectives={(name, group): (_line(points[name]),) for name in COLLECTIVES for group in groups},
+        measured={(name, group): points[name] for name in COLLECTIVES for group in groups},
         message={},
         copies=1 / (2 * max(rank.moved for rank in each)),  # within one memory: read and written
         adam=adam,
         host_adam=adam,
         products=products,
-        interference={
-            (COMPUTE, NETWORK): max(1.0, median(computing for computing, _ in slower)),
-            (NETWORK, COMPUTE): max(1.0, median(sending for _, sending in slower)),
-        },
+        hooks=max(rank.hooks for rank in each),
+        beside={(name, group): beside[name] for name in COLLECTIVES for group in groups},
     )
     return Measured(found, max(rank.spread for rank in each), max(rank.reference for rank in each))
 
@@ -82,11 +81,23 @@ def _slowest(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
     return tokens, inputs, outputs, flops / forward, 2 * flops / backward
 
 
-def _line(of_ranks: Sequence[Sequence[tuple[float, float]]]) -> Line:
+def _slowest_of(of_ranks: Sequence[Sequence[tuple[float, ...]]]) -> tuple[tuple[float, ...], ...]:
+    """``((bytes, seconds, ...), ...)``, each as long as the slowest rank took."""
+    return tuple(tuple(map(max, zip(*rows, strict=True))) for rows in zip(*of_ranks, strict=True))
+
+
+def _beside(of_ranks: Sequence[Sequence[tuple[float, ...]]]) -> tuple[tuple[float, ...], ...]:
+    """Seconds as long as the slowest rank took; the factor of computing is the ranks' mean, since which of them shares
+    its core with the network's work changes from step to step."""
+    slowest = _slowest_of(of_ranks)
+    factors = [mean(row[2] for row in rows) for rows in zip(*of_ranks, strict=True)]
+    return tuple((size, seconds, factor) for (size, seconds, _), factor in zip(slowest, factors, strict=True))
+
+
+def _line(points: Sequence[tuple[float, ...]]) -> Line:
     """Latency, of the smallest size; and seconds a byte, from the two largest: a rate-limited link sends the bytes of
-    its first milliseconds at once, and the difference does not contain them. Each as long as the slowest rank took."""
-    rows = [(size, max(rank[i][1] for rank in of_ranks)) for i, (size, _) in enumerate(of_ranks[0])]
-    (_, latency), (size, seconds), (largest, longest) = rows[0], rows[-2], rows[-1]
+    its first milliseconds at once, and the difference does not contain them."""
+    (_, latency), (size, seconds), (largest, longest) = points[0], points[-2], points[-1]
     if longest <= seconds:  # chance, on a busy machine or with tiny messages
         return latency, longest / largest
     return latency, (longest - seconds) / (largest - size)

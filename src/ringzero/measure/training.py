@@ -36,7 +36,16 @@ class Shape(NamedTuple):
 
     def module(self) -> nn.Sequential:
         torch.manual_seed(0)
-        return nn.Sequential(*(nn.Sequential(nn.Linear(*both), nn.ReLU()) for both in self.sides))
+        model = nn.Sequential(*(nn.Sequential(nn.Linear(*both), nn.ReLU()) for both in self.sides))
+        for layer in model.modules():
+            if isinstance(layer, nn.Linear):
+                nn.init.kaiming_normal_(layer.weight)  # of one scale through all layers
+        return model
+
+    def loss(self) -> Callable[[nn.Module], torch.Tensor]:
+        """Of a batch that the model cannot learn: gradients that fall below 1e-38 would make AdamW twice as slow."""
+        x, y = torch.randn(self.tokens, self.widths[0]), torch.randn(self.tokens, self.widths[-1])
+        return lambda model: (model(x) - y).square().mean()
 
     def units(self, machine: Machine) -> list[Unit]:
         units = []
@@ -110,7 +119,7 @@ WAYS = {
 
 def predicted(way: str, shape: Shape, machine: Machine) -> Timed:
     """The step on paper."""
-    return run(WAYS[way].plan(shape.units(machine), machine), machine.interference)
+    return run(WAYS[way].plan(shape.units(machine), machine))
 
 
 def measured(ways: Sequence[str], shape: Shape, steps: int) -> dict[str, list[float]]:
@@ -120,10 +129,10 @@ def measured(ways: Sequence[str], shape: Shape, steps: int) -> dict[str, list[fl
     """
     group = dist.new_group(backend="gloo") if torch.get_default_device().type == "cpu" else None
     trainers = {way: WAYS[way].make(shape.module(), group) for way in ways}
-    x = torch.randn(shape.tokens, shape.widths[0])
+    loss = shape.loss()
 
     def train(model: nn.Module, step: Callable[[], None]) -> None:
-        model(x).square().mean().backward()
+        loss(model).backward()
         step()
         model.zero_grad()
 
@@ -141,12 +150,12 @@ def measured(ways: Sequence[str], shape: Shape, steps: int) -> dict[str, list[fl
 def traced(way: str, shape: Shape, warm_up: int = 3) -> float:
     """On each rank, called with ``trace=True``: steps whose passes are recorded. Returns when the last one began."""
     model, step = WAYS[way].make(shape.module(), None)
-    x = torch.randn(shape.tokens, shape.widths[0])
+    loss_of = shape.loss()
     for _ in range(warm_up + 1):
         dist.barrier()
         start = time.time()
         with computing("forward"):
-            loss = model(x).square().mean()
+            loss = loss_of(model)
         with computing("backward"):
             loss.backward()
         with computing("optimizer"):

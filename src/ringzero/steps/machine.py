@@ -4,7 +4,8 @@
     ringzero measure                             this machine's own (``measure.machine``)
 
 A schedule takes ``latency + seconds_per_byte * bytes``: its price on a topology is such a line, and so is what is
-fitted to measured times. Where a collective has several schedules, the fastest counts. Groups are "all" ranks, those of
+fitted to measured times. Where a collective has several schedules, the fastest counts. Where it was measured, its
+seconds at other sizes are on the line between the two nearest. Groups are "all" ranks, those of
 one "node", and one rank of each of the "nodes".
 """
 
@@ -41,12 +42,15 @@ class Machine:
     ``adam``          seconds that AdamW takes for an element; by default 28 bytes at ``memory_bandwidth``: four fp32
                       numbers read, three written
     ``collectives``   ``{(collective, group): Lines of its schedules}``, for bytes of the whole buffer
+    ``measured``      ``{(collective, group): ((bytes, seconds), ...)}``, by size, where its times were measured
+    ``beside``        ``{(collective, group): ((bytes, seconds, factor), ...)}``: the same beside computing, and how
+                      many times as long computing takes then
     ``message``       a message from one rank to another: ``{group: Line}``
     ``copies``        bytes a second between the device and the host's memory, each way
     ``host_adam``     the same on the host; by default as on the device
+    ``hooks``         seconds of a unit in one pass in which ZeRO-3 gathers and frees it, whatever its size
     ``memory_bytes``  that a rank's device has
     ``peak_flops``    what MFU is a share of, where it is known
-    ``interference``  ``{(slowed, by): factor}``: see ``run``
     """
 
     name: str
@@ -59,10 +63,12 @@ class Machine:
     copies: float = math.inf
     adam: float | None = None
     host_adam: float | None = None
+    hooks: float = 0.0
     memory_bytes: float = math.inf
     peak_flops: float | None = None
     products: tuple[tuple[float, ...], ...] = ()
-    interference: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    measured: Mapping[tuple[str, str], tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+    beside: Mapping[tuple[str, str], tuple[tuple[float, ...], ...]] = field(default_factory=dict)
 
     @property
     def ranks(self) -> int:
@@ -75,7 +81,18 @@ class Machine:
         """Of a collective on ``size`` bytes: the whole buffer, whatever share of it a rank has. 0 for one rank."""
         if self.group_size(group) == 1:
             return 0.0
+        if points := self.measured.get((collective, group)):
+            return _on_the_line([(at, seconds) for at, seconds in points], size)
         return min(latency + per_byte * size for latency, per_byte in self.collectives[collective, group])
+
+    def beside_computing(self, collective: str, size: float, group: str = "all") -> tuple[float, float]:
+        """Seconds of a collective beside computing, and how many times as long computing takes then."""
+        alone, points = self.seconds(collective, size, group), self.beside.get((collective, group))
+        if not points or not alone:
+            return alone, 1.0
+        seconds = _on_the_line([(at, beside) for at, beside, _ in points], size)
+        factor = _on_the_line([(at, factor) for at, _, factor in points], min(size, points[-1][0]))
+        return max(alone, seconds), max(1.0, factor)
 
     def message_seconds(self, size: float, group: str) -> float:
         """Of a message between two ranks. Raises ValueError where the machine does not say."""
@@ -115,16 +132,22 @@ class Machine:
         return tuple(_on_the_line([(n, pair[way]) for n, *pair in points], tokens) * scale for way in (0, 1))  # type: ignore[return-value]
 
     def faster(self, factor: float) -> "Machine":
-        """The same, computing ``factor`` times as fast: for a machine whose speed has changed since it was measured."""
+        """The same, computing ``factor`` times as fast: for a machine whose speed has changed since it was measured.
+
+        The network stays as it is.
+        """
         rows = tuple((n, i, o, fw * factor, bw * factor) for n, i, o, fw, bw in self.products)
-        return replace(self, flops=self.flops * factor, products=rows)
+        more = {each: getattr(self, each) * factor for each in ("flops", "memory_bandwidth", "copies")}
+        less = {each: getattr(self, each) and getattr(self, each) / factor for each in ("adam", "host_adam", "hooks")}
+        return replace(self, products=rows, **more, **less)
 
     def save(self, file: str | Path) -> None:
         """As JSON."""
         plain = asdict(self) | {
             "collectives": [[*key, lines] for key, lines in self.collectives.items()],
+            "measured": [[*key, points] for key, points in self.measured.items()],
+            "beside": [[*key, points] for key, points in self.beside.items()],
             "message": [[key, *line] for key, line in self.message.items()],
-            "interference": [[*key, factor] for key, factor in self.interference.items()],
         }
         known = {name: value for name, value in plain.items() if value != math.inf}  # which JSON cannot say
         Path(file).write_text(json.dumps(known, indent=1))
@@ -136,8 +159,9 @@ def load(file: str | Path) -> Machine:
         plain: dict[str, Any] = json.loads(Path(file).read_text())
         tables: dict[str, Any] = {
             "collectives": {(c, g): tuple(map(tuple, lines)) for c, g, lines in plain.pop("collectives")},
+            "measured": {(c, g): tuple(map(tuple, points)) for c, g, points in plain.pop("measured")},
+            "beside": {(c, g): tuple(map(tuple, points)) for c, g, points in plain.pop("beside")},
             "message": {g: (a, b) for g, a, b in plain.pop("message")},
-            "interference": {(slowed, by): factor for slowed, by, factor in plain.pop("interference")},
             "products": tuple(map(tuple, plain.pop("products"))),
         }
         return Machine(**plain, **tables)

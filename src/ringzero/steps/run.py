@@ -1,22 +1,20 @@
 """Run a training step on paper: when each task begins and ends.
 
 A task runs once its queue is free, what it comes after has ended, and all of its meeting can begin. Two things make it
-slower than alone. Tasks that use the same resource of a rank share it in equal parts. And resources take from each
-other: where a collective runs on the cores that multiply, both are slower (``Interference``).
+slower than alone. Tasks that use the same resource of a rank share it in equal parts. And a collective that runs on the
+cores that multiply slows them, and is slowed (``Task.slows`` and ``Task.beside``).
 """
 
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 from ringzero.record.operation import COMMUNICATION, Operation
 from ringzero.record.operation import COMPUTE as COMPUTE_STREAM
 from ringzero.record.spans import Spans, length, union, without
 from ringzero.steps.task import COMPUTE, HOST, Step, Task
-
-# {(slowed, by): factor}: a task on the resource ``slowed`` takes ``factor`` times as long while ``by`` is in use.
-Interference = Mapping[tuple[str, str], float]
 
 
 @dataclass(frozen=True)
@@ -92,19 +90,19 @@ class Timed:
         )
 
 
-def run(step: Step, interference: Interference | None = None) -> Timed:
+def run(step: Step) -> Timed:
     """Give every task of ``step`` its times.
 
     Raises ValueError for a step in which tasks wait for each other forever, with their names.
     """
-    return _Clock(step, interference or {}).run()
+    return _Clock(step).run()
 
 
 class _Clock:
     """Time goes on from one moment to the next at which a task begins or ends."""
 
-    def __init__(self, step: Step, interference: Interference):
-        self.step, self.interference = step, interference
+    def __init__(self, step: Step):
+        self.step = step
         self.queues: dict[tuple[int, str], deque[int]] = defaultdict(deque)
         self.members: dict[int, list[int]] = defaultdict(list)  # of each meeting; a task alone is a meeting of one
         self.then: dict[int, list[int]] = defaultdict(list)  # tasks that wait for a task
@@ -140,18 +138,22 @@ class _Clock:
 
     def _speeds(self) -> dict[int, float]:
         """Of each meeting that runs: 1 is as fast as alone."""
-        in_use: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        running: dict[int, list[Task]] = defaultdict(list)
         for meeting in self.left:
             for number in self.members[meeting]:
-                task = self.step.tasks[number]
-                in_use[task.rank][task.resource] += 1
-        return {meeting: min(self._speed(number, in_use) for number in self.members[meeting]) for meeting in self.left}
+                running[self.step.tasks[number].rank].append(self.step.tasks[number])
+        return {
+            meeting: min(self._speed(self.step.tasks[number], running) for number in self.members[meeting])
+            for meeting in self.left
+        }
 
-    def _speed(self, number: int, in_use: Mapping[int, Mapping[str, int]]) -> float:
-        task = self.step.tasks[number]
-        slower = float(in_use[task.rank][task.resource])
-        for other in in_use[task.rank]:
-            slower *= self.interference.get((task.resource, other), 1.0)
+    def _speed(self, task: Task, running: Mapping[int, Sequence[Task]]) -> float:
+        beside = running[task.rank]
+        slower = float(sum(each.resource == task.resource for each in beside))
+        if task.resource == COMPUTE:
+            slower *= prod(each.slows for each in beside)  # each takes its share of what computes
+        elif task.beside is not None and task.seconds and any(each.resource == COMPUTE for each in beside):
+            slower *= task.beside / task.seconds
         return 1 / slower
 
     def _end(self, meetings: list[int], now: float) -> list[int]:

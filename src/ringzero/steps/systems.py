@@ -1,11 +1,12 @@
 """The training steps of the book as tasks: data parallelism, ZeRO, offloading, tensor and pipeline parallelism.
 
-Each function returns a ``Step``; ``run(step, machine.interference)`` gives it times. Ranks that do the same are drawn
+Each function returns a ``Step``; ``run(step)`` gives it times. Ranks that do the same are drawn
 once, as rank 0. Sizes are in bytes of ``element`` bytes each, as gradients and parameters travel.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ringzero.costs import memory
 from ringzero.steps.machine import Machine
@@ -46,10 +47,7 @@ def data_parallel(
         size = bucket.elements * element * share
         if packing:
             after = step.add("compress", 0, "compute", COMPUTE, packing * bucket.elements, after=[after])
-        number = step.add(
-            "all_reduce", 0, "network", NETWORK, machine.seconds("all_reduce", size), after=[after],
-            name=f"bucket {len(came)}", bytes=int(size),
-        )  # fmt: skip
+        number = _collective(step, machine, "all_reduce", size, after=[after], name=f"bucket {len(came)}")
         came.append((bucket, number))
         return number
 
@@ -98,13 +96,13 @@ def zero(
 
     def leave(bucket: Bucket, after: int) -> int:
         size, name = bucket.elements * element, f"vector {len(reduced)}"
-        number = step.add(
-            "reduce_scatter", 0, "network", NETWORK, machine.seconds("reduce_scatter", size, group), after=[after],
-            name=name, bytes=int(size), frees=size if stage > 1 else 0.0,
-        )  # fmt: skip
+        frees = size if stage > 1 else 0.0
+        shard = 2 * size / shards if stage > 1 and not offload else 0.0  # it is copied out of what is freed
+        number = _collective(
+            step, machine, "reduce_scatter", size, group, copied=shard, after=[after], name=name, frees=frees
+        )
         if hybrid:
-            seconds = machine.seconds("all_reduce", size / shards, "nodes")
-            number = step.add("all_reduce", 0, "network", NETWORK, seconds, after=[number], name=name)
+            number = _collective(step, machine, "all_reduce", size / shards, "nodes", after=[number], name=name)
         if offload:
             seconds = size / shards / machine.copies
             number = step.add("to_host", 0, "network", COPY, seconds, after=[number], name=name)
@@ -116,22 +114,22 @@ def zero(
     last = _backward(
         step, units, cut, leave, last, machine, element, in_flight, gathers, holds_gradients=stage > 1
     )  # fmt: skip
-    stepped = []
+    ready, stepped = [], None  # to be gathered, each; the last optimizer's step
     for bucket, _ in reduced:
         elements = bucket.elements / shards
         queue, resource = ("host", HOST) if offload else ("compute", COMPUTE)
         after = [last, *(number for _, number in reduced)]
-        number = step.add("optimizer", 0, queue, resource, machine.adam_seconds(elements, offload), after=after)
+        number = stepped = step.add(
+            "optimizer", 0, queue, resource, machine.adam_seconds(elements, offload), after=after
+        )
         if offload:
             seconds = elements * element / machine.copies
             number = step.add("to_device", 0, "to device", COPY, seconds, after=[number])
-        stepped.append(number)
+        ready.append(number)
     if stage < 3:
-        for (bucket, _), number in zip(reduced, stepped, strict=True):
+        for (bucket, _), number in zip(reduced, ready, strict=True):
             size = bucket.elements * element
-            seconds = machine.seconds("all_gather", size, group)
-            after = [number if offload else stepped[-1]]
-            step.add("all_gather", 0, "network", NETWORK, seconds, after=after, bytes=int(size))
+            _collective(step, machine, "all_gather", size, group, after=[number, stepped])
     return step
 
 
@@ -151,8 +149,7 @@ def tensor_parallel(
             for _ in range(reductions):
                 seconds = getattr(unit, way) / degree / reductions
                 last = step.add(way, 0, "compute", COMPUTE, seconds, after=[last], name=unit.name)
-                seconds = machine.seconds("all_reduce", unit.output, group)
-                last = step.add("all_reduce", 0, "network", NETWORK, seconds, after=[last], bytes=int(unit.output))
+                last = _collective(step, machine, "all_reduce", unit.output, group, after=[last])
     return step
 
 
@@ -226,6 +223,19 @@ def one_stage_order(schedule: str, stage: int, stages: int, micro_batches: int) 
     return order + [("backward", m) for m in range(micro_batches - ahead, micro_batches)]
 
 
+def _collective(step: Step, machine: Machine, kind: str, size: float, group: str = "all", queue: str = "network",
+                copied: float = 0.0, **details: Any) -> int:  # fmt: skip
+    """Append what rank 0 does in a collective on ``size`` bytes, and that ``copied`` bytes are read or written with it.
+
+    Returns its number.
+    """
+    beside, slows = machine.beside_computing(kind, size, group)
+    seconds, moved = machine.seconds(kind, size, group), copied / machine.memory_bandwidth
+    return step.add(
+        kind, 0, queue, NETWORK, seconds + moved, bytes=int(size), beside=beside + moved, slows=slows, **details
+    )
+
+
 def _together(units: Sequence[Unit]) -> Unit:
     forward, backward, kept = (sum(getattr(unit, what) for unit in units) for what in ("forward", "backward", "kept"))
     return Unit("stage", tuple(unit.elements for unit in units), forward, backward, kept, units[-1].output)
@@ -260,12 +270,16 @@ class _Gathers:
         place = self._order.index(unit)
         for each in self._order[len(self._numbers) : place + 1 + self._prefetch]:
             size = self._units[each].elements * self._element
-            seconds = self._machine.seconds("all_gather", size, self._group)
-            self._numbers[each] = self._step.add(
-                "all_gather", 0, "gathers", NETWORK, seconds, after=[now], name=self._units[each].name,
-                bytes=int(size), holds=size,
+            self._numbers[each] = _collective(
+                self._step, self._machine, "all_gather", size, self._group, queue="gathers", after=[now],
+                copied=2 * size / self._machine.group_size(self._group),  # the rank's own shard into the whole
+                name=self._units[each].name, holds=size,
             )  # fmt: skip
         return self._numbers[unit]
+
+    @property
+    def hooks(self) -> float:
+        return self._machine.hooks
 
     def size(self, unit: int) -> float:
         return self._units[unit].elements * self._element
@@ -279,7 +293,8 @@ def _forward(step: Step, units: Sequence[Unit], gathers: _Gathers | None = None)
     for number, unit in enumerate(units):
         gathered = gathers.need(number, last) if gathers else None
         last = step.add(
-            "forward", 0, "compute", COMPUTE, unit.forward, after=[last, gathered],
+            "forward", 0, "compute", COMPUTE, unit.forward + (gathers.hooks if gathers else 0.0),
+            after=[last, gathered],
             name=unit.name, holds=unit.kept, frees=gathers.size(number) if gathers else 0.0,
         )  # fmt: skip
     return last
@@ -308,6 +323,7 @@ def _backward(
         unit = units[number]
         gathered = gathers.need(number, last) if gathers else None
         moved = 2 * unit.elements * element / machine.memory_bandwidth  # gradients move into their bucket
+        moved += gathers.hooks if gathers else 0.0
         last = step.add(
             "backward", 0, "compute", COMPUTE, unit.backward + moved, after=[last, gathered, blocked], name=unit.name,
             holds=unit.elements * element * holds_gradients,

@@ -18,6 +18,8 @@ class Task(NamedTuple):
     ``kind``      as an ``Operation``'s: "forward", "all_reduce", ...
     ``name``      of what: "layer 3", "bucket 0"
     ``seconds``   that it takes alone
+    ``beside``    the same while its rank computes, where that is known; and ``slows``: how many times as long computing
+                  takes meanwhile
     ``after``     numbers of tasks, of any rank, that end before it begins
     ``meeting``   tasks with the same number begin together and end together: a collective, a send and its receive
     ``holds``     bytes that the rank takes when it begins; negative where it gives back what others took
@@ -36,6 +38,8 @@ class Task(NamedTuple):
     peer: int | None = None
     holds: float = 0.0
     frees: float = 0.0
+    beside: float | None = None
+    slows: float = 1.0
 
 
 class Step:

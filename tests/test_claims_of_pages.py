@@ -1,0 +1,126 @@
+"""What pages 6 and 10 say about their own runs: their cells, executed here, and the claim beside them."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+BOOK = Path(__file__).resolve().parents[1] / "book"
+
+
+@pytest.fixture(autouse=True)
+def threads():
+    """A page may change their number."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def run(page, *beginnings, **names):
+    """The names that a page's cells make, of which each has a line that begins so; ``names`` are there before."""
+    text = (BOOK / page).read_text()
+    cells = re.findall(r"^```\{code-cell\} python\n(?::tags:[^\n]*\n)?(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    made = {"__name__": "page", **names}
+    for beginning in beginnings:
+        (cell,) = [cell for cell in cells if re.search(f"^{re.escape(beginning)}", cell, re.MULTILINE)]
+        exec(compile(cell, f"{page}: {beginning}", "exec"), made)
+    return made
+
+
+CHAPTER_6, CHAPTER_10 = "06_data_parallel.md", "10_where_the_memory_goes.md"
+
+
+def test_decoupled_decay_beside_l2(capsys):
+    made = run(CHAPTER_10, "import math", "def after_decay")
+    for decay, expected in made["decays"].items():
+        large, small, l2_large, l2_small = made["after"][decay]
+        assert large == pytest.approx(expected, abs=0.01)
+        assert small == pytest.approx(expected, abs=0.01)
+        assert l2_large > 0.9
+        assert l2_small == pytest.approx(0.8, abs=0.02) or decay < 1
+    apart = {decay: abs(made["after"][decay][3] - expected) for decay, expected in made["decays"].items()}
+    assert apart[1.0] < 0.03 < 0.1 < min(apart[0.1], apart[5.0])
+
+
+def test_momentum_is_a_sum_and_adam_s_moment_a_mean(capsys):
+    made = run(CHAPTER_10, "import math", "def remembered")
+    assert made["remembered"](made["momentum"], "momentum_buffer") == pytest.approx(10, abs=0.01)
+    assert made["remembered"](torch.optim.Adam, "exp_avg") == pytest.approx(1, abs=0.01)
+
+
+def test_adam_as_on_the_page_is_torch_s(capsys):
+    made = run(CHAPTER_10, "import math", "def adam(")
+    off = [float(line.split("off by ")[1].split()[0]) for line in capsys.readouterr().out.splitlines()]
+    assert len(off) == 6
+    assert max(off[0], off[3]) < 1e-12
+    assert min(off[1], off[2], off[4], off[5]) > 1e-3
+    assert made["eps"] == 1e-3
+
+
+def test_six_sequences_fit_by_a_thousandth(capsys):
+    xl = 1_557_611_200
+    made = run(CHAPTER_10, "import math", "def batches", xl=xl)
+    assert 6 < made["exact"] < 6.01
+    assert made["batches"](0, 1, memory=72e9) < 6
+    text = (BOOK / CHAPTER_10).read_text()
+    assert made["transformer"].gpt_params(48, 1600, 50257, 1024) == xl
+    assert "So six fit on paper" in text
+
+
+def test_torch_reads_the_allocator_s_variable_under_both_names():
+    text = (BOOK / CHAPTER_10).read_text()
+    library = (Path(torch.__file__).parent / "lib/libc10.so").read_bytes()
+    for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+        assert f"`{name}" in text
+        assert b"\0" + name.encode() + b"\0" in library
+
+
+@pytest.fixture(scope="module")
+def chapter_6():
+    """The names of its first cell, without its run."""
+    text = (BOOK / CHAPTER_6).read_text()
+    first = re.search(
+        r"^```\{code-cell\} python\n(.*?)\ncompare\(NaiveDataParallel\)\n```$", text, re.DOTALL | re.MULTILINE
+    )
+    made = {"__name__": "page"}
+    exec(first[1], made)
+    return made
+
+
+def test_the_mean_of_means_is_not_the_mean(chapter_6, capsys):
+    made = run(CHAPTER_6, "LENGTHS = ", **chapter_6)
+    one, wrong, right = re.findall(r"loss ([\d.]+)", capsys.readouterr().out)
+    assert float(wrong) > 1.5 * float(one)
+    assert float(right) == pytest.approx(float(one), abs=0.002)
+    assert (made["parameters"] - made["alone"]).abs().max() < 1e-4  # the last of both: weighted
+
+
+def test_synced_statistics_are_those_of_one_process(chapter_6):
+    made = run(CHAPTER_6, "class SumOverRanks", "def with_norm", **chapter_6)
+    off, apart = {}, {}
+    for way, of_ranks in made["ended"].items():
+        four, means = (torch.stack(each) for each in zip(*of_ranks, strict=True))
+        off[way] = (four - made["alone"]).abs().max(), (means - made["alone_mean"]).abs().max()
+        apart[way] = (four - four[0]).abs().max(), (means - means[0]).abs().max()
+    assert all(max(off[way]) > 1e-2 for way in off if way != "SyncBatchNorm")
+    assert max(off["SyncBatchNorm"]) < 1e-5
+    assert all(parameters == 0 for parameters, _ in apart.values())
+    assert apart["BatchNorm, buffers left alone"][1] > apart["BatchNorm"][1] > 1e-2
+    assert apart["SyncBatchNorm"][1] == 0
+
+
+def test_batch_arithmetic(chapter_6):
+    accumulation = run(CHAPTER_6, "def accumulation", **chapter_6)["accumulation"]
+    assert [accumulation(2**22, 4096, 2, n) for n in (128, 192, 256, 384, 512, 1024)] == [4, None, 2, None, 1, None]
+    for ranks in (128, 256, 512):
+        assert 2 * 4096 * accumulation(2**22, 4096, 2, ranks) * ranks == 2**22
+
+
+def test_sums_in_16_bits(chapter_6):
+    made = run(CHAPTER_6, "def errors(", **chapter_6)
+    ring, once = made["in_a_ring"], made["added_in_fp32"]
+    assert ring[0] < 0.01
+    assert all(later > earlier for earlier, later in zip(ring[1:], ring[2:], strict=False))
+    assert ring[8] > 5 * ring[2]
+    assert max(once) < 0.003

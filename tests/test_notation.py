@@ -1,0 +1,102 @@
+"""One letter, one meaning: the table of the notation page against the letters in the formulas of all chapters."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+BOOK = Path(__file__).resolve().parents[1] / "book"
+CHAPTERS = {int(page.name[:2]): page for page in sorted(BOOK.glob("[0-9][0-9]_*.md"))}
+LOWER = "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi chi psi omega ell"
+UPPER = "Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega"
+NAMES = {*LOWER.split(), *UPPER.split()}  # commands that are letters
+NUMBERS = {"e", r"\pi"}
+
+# Pages that still use a letter against the table, and with what to replace it.
+TO_MEND = {
+    (1, "g"): "a_{kv}", (1, "m"): "p",
+    (4, "A"): "words", (4, "C"): "N_2", (4, "O"): "words", (4, "P"): "N_3", (4, "R"): "N_1", (4, "d"): "q",
+    (5, "c"): "n",
+    (7, "R"): "t_1", (7, "W"): "N", (7, "P"): "N/G", (7, "g"): "n_r", (7, "c"): r"\delta",
+    (8, "T"): r"\top", (8, "a"): "j", (8, "s"): r"\sigma", (8, "t"): "k", (8, r"\lambda"): r"\lambda_2",
+    (9, "m"): "p",
+    (13, "t"): "bs",
+    (14, "m"): "m_1", (14, r"\mu"): "0.9",
+    (15, "v"): "K",
+}  # fmt: skip
+TO_COME = {(1, "a_{kv}"), (7, "n_r"), (7, r"\delta"), (8, r"\sigma"), (13, "b"), (13, "s"), (14, "m_1"), (15, "K")}
+
+
+def formulas(text):
+    """What stands between dollars, outside of code; answers and admonitions count."""
+    text = re.sub(r"^---\n.*?\n---\n", "", text, flags=re.S)
+    keep = r"```\{(dropdown|admonition|list-table|note|tip|warning)"
+    text = re.sub(r"^```.*?^```$", lambda m: m[0] if re.match(keep, m[0]) else "", text, flags=re.S | re.M)
+    text = re.sub(r"`[^`\n]*`", "", text)
+    return [a or b for a, b in re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$", text, flags=re.S)]
+
+
+def symbols(formula, indexed=()):
+    """Letters of a formula. A letter with an index is one symbol if it is among the ``indexed``."""
+    formula = re.sub(r"\\(text|operatorname|mathrm|mathbf|begin|end)\s*\{[^}]*\}", " ", formula)
+    found = set()
+    for symbol in indexed:  # one indexed by any rank or protocol stands for all
+        pattern = re.sub(r"_[a-z]$", "_[a-z]", re.escape(symbol))
+        formula, times = re.subn(pattern + r"(?![A-Za-z])", " ", formula)
+        if times:
+            found.add(symbol)
+    for command, letter in re.findall(r"\\([A-Za-z]+)|([A-Za-z])", formula):
+        if letter or command in NAMES:
+            found.add(letter or "\\" + command)
+    return found
+
+
+def table():
+    """Of the notation page: ``[(symbols of a row, chapters or None for all)]``, and the letters of no page."""
+    text = (BOOK / "notation.md").read_text().split("## Words")[0]
+    rows = []
+    for line in text.splitlines():
+        if line.startswith("| $"):
+            first, _, _, where = (cell.strip() for cell in line.strip("|").split("|"))
+            names = first.strip("$").split("=")[0]
+            chapters = None if where == "all" else {int(number) for number in where.split(",")}
+            rows.append(([name.strip() for name in re.split(r",\\?", names)], chapters))
+    (free,) = re.findall(r"The letters \$([^$]+)\$ belong to no page", text)
+    return rows, {name.strip() for name in re.split(r",\\?", free)}
+
+
+ROWS, FREE = table()
+WHERE = {name: chapters for names, chapters in ROWS for name in names}
+INDEXED = [name for name in WHERE if "_" in name]
+
+
+def used(chapter):
+    text = CHAPTERS[chapter].read_text()
+    return set().union(*(symbols(formula, INDEXED) for formula in formulas(text))) - NUMBERS - FREE
+
+
+def test_the_table_has_each_symbol_once():
+    names = [*(name for row, _ in ROWS for name in row), *FREE]
+    assert sorted(names) == sorted(set(names))
+    assert len(names) > 40
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_uses_letters_as_the_table_has_them(chapter):
+    known = {name for name, chapters in WHERE.items() if chapters is None or chapter in chapters}
+    unknown = {(chapter, name) for name in used(chapter) - known}
+    assert unknown == {pair for pair in TO_MEND if pair[0] == chapter}, "not in the table, or mended by now"
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_table_names_no_chapter_that_lacks_the_letter(chapter):
+    promised = {name for name, chapters in WHERE.items() if chapters is not None and chapter in chapters}
+    absent = {(chapter, name) for name in promised - used(chapter)}
+    assert absent == {pair for pair in TO_COME if pair[0] == chapter}, "not used there, or there by now"
+
+
+def test_the_letters_of_a_formula():
+    assert symbols(r"2\frac{N-1}{N}\Psi + m_1 \text{ for } m", ["m_1"]) == {"N", r"\Psi", "m_1", "m"}
+    assert symbols("a_q - a_p", ["a_p"]) == {"a_p"}
+    assert symbols(r"\hat m_{12} \cdot \lambda_2", [r"\lambda_2"]) == {"m", r"\lambda_2"}
+    assert formulas("a `$x$` $y$\n```\n$z$\n```\n```{dropdown} Answer\n$u$\n```\n") == ["y", "u"]
