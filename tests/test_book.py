@@ -3,6 +3,7 @@
 The book is built once, into a temporary directory. ``RINGZERO_SITE=_build/html`` checks a site already built.
 """
 
+import gzip
 import os
 import re
 import subprocess
@@ -130,6 +131,14 @@ LABELS = """() => {
 }"""
 
 
+# The longest line of each listing that scrolls sideways, folded ones too.
+SCROLLING_CODE = """() => {
+  for (const folded of document.querySelectorAll('details')) folded.open = true;
+  return [...document.querySelectorAll('div.highlight pre')].filter(code => code.scrollWidth > code.clientWidth + 1)
+    .map(code => code.textContent.split('\\n').sort((a, b) => b.length - a.length)[0]);
+}"""
+
+
 def as_hex(color):
     return "#" + "".join(f"{round(float(c)):02x}" for c in re.findall(r"[\d.]+", color)[:3])
 
@@ -147,9 +156,15 @@ def test_a_page_in_light_and_dark(visit, name):
             ratio = palette.contrast(as_hex(label["color"]), as_hex(label["behind"]))
             assert ratio >= 4.5, f"{name}, {mode}: {label} has contrast {ratio:.1f}"
         seen[mode] = [label for label in labels if not label["chunk"]]
+        assert page.evaluate(SCROLLING_CODE) == []
     for light, dark in zip(seen["light"], seen["dark"], strict=True):
         assert light["color"] != dark["color"], light
         assert light["behind"] != dark["behind"], light
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_light(site, name):
+    assert len(gzip.compress((site / f"{name}.html").read_bytes())) < 600e3
 
 
 @needs_browser

@@ -84,6 +84,19 @@ def test_nccl_s_primitives_send_and_add_as_often_as_the_ring(collective):
         assert sum("Reduce" in name for name in names) == sum(round.reduce.all() for round in schedule.rounds)
 
 
+def test_steps_are_of_a_loop_of_n_chunks_and_not_of_a_chunk():
+    """Of the N chunks of a loop a rank meets one once and the others twice: 2N-1 steps."""
+    for n in (2, 3, 8):
+        schedule = ALGORITHMS["all_reduce"]["ring"](n)
+        for rank in range(n):
+            sent = [int(round.chunk[round.src == rank][0]) for round in schedule.rounds]
+            received = [int(round.chunk[round.dst == rank][0]) for round in schedule.rounds]
+            assert sent[1:] == received[:-1]  # a step passes on what it received, so steps are one more than rounds
+            met = [*sent, received[-1]]
+            assert len(met) == len(nccl.ring_primitives("all_reduce", n)) == 2 * n - 1
+            assert sorted(np.bincount(met, minlength=n)) == [1, *[2] * (n - 1)]
+
+
 def test_nccl_s_chain_is_one_primitive_a_rank():
     for collective in ("broadcast", "reduce"):
         assert [len(nccl.ring_primitives(collective, n)) for n in range(1, 9)] == [0, *range(2, 9)]

@@ -529,3 +529,15 @@ def test_from_a_notebook_the_students_own_lines_are_shown():
     assert 'File "cell [2]", line 4, in helper\n    raise ValueError(f"cannot scale {x}")' in failed
     assert "ValueError: cannot scale 7" in failed
     assert "rank 0 was at\n  File cell [4], line 3 in hang" in hung
+
+
+def test_the_first_script_of_chapter_2_runs_without_this_library(tmp_path):
+    """As torchrun starts it in a shell: every rank prints its number and the sum. It imports nothing but torch."""
+    page = (Path(__file__).parents[1] / "book/02_collectives.md").read_text()
+    script = re.search(r"%%writefile \S+/first_sum.py\n(.*?)```", page, re.DOTALL)[1]
+    assert "ringzero" not in script
+    (tmp_path / "first_sum.py").write_text(script)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3", "first_sum.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"rank {rank} of 3 has [6.0, 6.0]" for rank in range(3)]

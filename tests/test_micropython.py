@@ -310,6 +310,7 @@ INPUTS = {
     "mfu": lambda dice: dice.uniform(-0.1, 1.2),
     "schedule": one_of(*keys(pipeline.SCHEDULES)),
     "table": one_of(*keys(nccl_tuner.BANDWIDTH_LIMITS)),
+    "cpu": one_of(*keys(nccl_tuner.LL_ROWS_ACROSS_NODES)),
     "nccl_tuner.algorithm": one_of(*keys(nccl_tuner.BASE_LATENCY)),
     "nccl_tuner.collective": one_of("all_reduce", "all_reduce", *keys(nccl_tuner.ALGORITHMS)),
     "nccl_tuner.generation": one_of(*keys(nccl_tuner.NVLS_EFFICIENCY)),

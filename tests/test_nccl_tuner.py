@@ -85,6 +85,14 @@ def test_bandwidths_by_generation_and_nodes():
         assert [generation for generation, _ in rows] == [generation for generation, _ in tuner.NVLS_EFFICIENCY], name
 
 
+def test_ll_across_nodes_goes_by_the_cpu():
+    """On several nodes the rows of Hopper and Blackwell are not read: NCCL asks who made the CPUs."""
+    assert [tuner.ll_bandwidth_limit("Hopper", nodes) for nodes in (1, 2, 3, 4)] == [141e9, 39e9, 20.4e9, 20.4e9]
+    assert [tuner.ll_bandwidth_limit("Hopper", nodes, cpu="AMD") for nodes in (1, 2, 4)] == [141e9, 22.5e9, 19e9]
+    assert tuner.ll_bandwidth_limit("Blackwell") == 282e9
+    assert tuner.ll_bandwidth_limit("Blackwell", 4) == tuner.ll_bandwidth_limit("Volta", 4) == 20.4e9
+
+
 def test_tables_have_the_same_algorithms():
     names = [name for name, _ in tuner.BASE_LATENCY]
     for _, rows in tuner.HOP_LATENCY:
@@ -115,6 +123,9 @@ def test_tables_have_the_same_algorithms():
         (lambda: tuner.bandwidth_limit("max", "Hopper"), "table is 'max'; it is one of ll_max_bandwidth"),
         (lambda: tuner.bandwidth_limit("per_channel_tree", "Turing"), "generation is 'Turing'; it is one of Volta"),
         (lambda: tuner.bandwidth_limit("per_channel_tree", "Hopper", 0), "nodes is 0; give"),
+        (lambda: tuner.ll_bandwidth_limit("Turing", 4), "generation is 'Turing'; it is one of Volta"),
+        (lambda: tuner.ll_bandwidth_limit("Hopper", 4, cpu="Arm"), "cpu is 'Arm'; it is one of Intel, AMD"),
+        (lambda: tuner.ll_bandwidth_limit("Hopper", 0), "nodes is 0; give"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from ringzero.cli import main
 from ringzero.collectives import ALGORITHMS, Round, Schedule, verify, world_sizes
+from ringzero.collectives.direct import one_shot_all_reduce, two_shot_all_reduce
 from ringzero.collectives.ring import ring_all_reduce
 from ringzero.costs import alpha_beta as ab
 from ringzero.costs.coefficients import COEFFICIENTS
@@ -31,10 +32,12 @@ from ringzero.network import (
     mesh,
     pcie_box,
     price,
+    protocols_within_limits,
     summit,
     switch,
     torus,
 )
+from ringzero.network.nccl_rings import nccl_rings
 from ringzero.network.nccl_trees import latency_advantage, nccl_tree_all_reduce
 from tests.algorithms import every_algorithm, priced_options
 
@@ -65,6 +68,23 @@ def test_with_a_port_of_its_own_for_every_rank_the_price_is_the_formula(collecti
             assert found.seconds == pytest.approx(expected, rel=1e-9, abs=1e-15), (n, options)
             assert sum(step.times for step in found.steps) == len(schedule.rounds)
             assert price(schedule, 0, switch(n, 1, 1, 1)).coefficients == pytest.approx(formula, rel=1e-9), (n, options)
+
+
+def test_sending_to_both_neighbours_pays_where_each_has_a_link_of_its_own():
+    both, ring = (ALGORITHMS["all_reduce"][name](8) for name in ("bidirectional_ring", "ring"))
+    for topology, share in ((torus((8,), 0, BANDWIDTH), 0.5), (switch(8, 0, BANDWIDTH), 1.0)):
+        assert price(both, SIZE, topology).seconds == pytest.approx(share * price(ring, SIZE, topology).seconds)
+    assert price(both, 0, torus((8,), ALPHA, BANDWIDTH)).seconds == pytest.approx(14 * ALPHA)
+
+
+def test_one_shot_and_two_shot_by_the_formula():
+    """One-shot: one alpha and (N-1)S bytes. Two-shot: two alphas and the ring's bytes. Equal at S = alpha B/(N-1-f)."""
+    one, two = (price(make(8), 0, switch(8, ALPHA, BANDWIDTH)) for make in (one_shot_all_reduce, two_shot_all_reduce))
+    assert one.coefficients == pytest.approx((ALPHA, 7 / BANDWIDTH, 0))
+    assert two.coefficients == pytest.approx((2 * ALPHA, 1.75 / BANDWIDTH, 0))
+    assert [size for size, _ in crossovers([one, two])] == pytest.approx([0, ALPHA * BANDWIDTH / 5.25])
+    wires = price(one_shot_all_reduce(8), SIZE, fully_connected(8, ALPHA, BANDWIDTH))
+    assert wires.seconds == pytest.approx(ALPHA + SIZE / BANDWIDTH)
 
 
 def test_an_empty_buffer_costs_the_alphas_and_one_rank_nothing():
@@ -318,9 +338,25 @@ def test_the_crossovers_are_where_trying_every_size_finds_them():
         assert chosen.at(size).seconds == pytest.approx(fastest, rel=1e-9)
 
 
+@pytest.mark.parametrize("ranks", [16, 64, 256])
+def test_where_nothing_blocks_the_ring_is_never_the_fastest(ranks):
+    """Chapter 4: there halving-doubling is, from some hundred kilobytes on; on a ring of wires the ring is."""
+    names = ["ring", "double_binary_tree", "recursive_doubling", "rabenseifner", "torus_2d"]
+
+    def fastest(network):
+        prices = candidates("all_reduce", network, names, chunks=(1, 8, 64))
+        return [(start, found.algorithm.split(",")[0]) for start, found in crossovers(prices)]
+
+    first, *rest = fastest(switch(ranks, 5e-6, 25e9))
+    assert first == (0, "recursive_doubling")
+    assert [name for _, name in rest] == ["rabenseifner"]
+    assert 1e5 < rest[0][0] < 1e6
+    assert fastest(torus((ranks,), 5e-6, 25e9))[-1][1] == "ring"
+
+
 def test_the_best_algorithm_has_the_machine_in_mind():
     nodes = dgx_a100(4)
-    assert best_algorithm("all_reduce", 0, nodes).algorithm == "recursive_doubling"
+    assert best_algorithm("all_reduce", 0, nodes).algorithm == "two_shot"  # messages that set out together: one alpha
     assert best_algorithm("all_reduce", 1e9, nodes).algorithm == "hierarchical_scattered"
     assert (
         best_algorithm("all_reduce", 1e9, torus((6, 6), ALPHA, BANDWIDTH), algorithms=["ring", "torus_2d"]).algorithm
@@ -341,6 +377,23 @@ def test_a_protocol_trades_bandwidth_for_latency():
         assert ring[protocol][1] == pytest.approx(ring["Simple"][1] / efficiency)
 
 
+@pytest.mark.parametrize(("nodes", "limit"), [(1, 141e9), (2, 39e9), (4, 20.4e9), (8, 20.4e9)])
+def test_ll_ends_at_the_limit_for_so_many_nodes(nodes, limit):
+    """DGX H100, the rings of chapter 5: LL's busbw for a large buffer, and the size at which LL128 takes over."""
+    machine, schedule = dgx_h100(nodes), nccl_rings("all_reduce", nodes, 8)
+    within = protocols_within_limits(price(schedule, 0, machine), "Hopper", nodes)
+    assert {name: both for name, both in within.items() if name != "LL"} == {
+        name: both for name, both in PROTOCOLS.items() if name != "LL"
+    }
+    took = price(schedule, 1e15, machine.scaled(*within["LL"])).seconds
+    assert ab.bus_bandwidth("all_reduce", 8 * nodes, 1e15, took) == pytest.approx(limit, rel=1e-3)
+    ends = [
+        crossovers([price(schedule, 0, machine.scaled(*both)) for both in table.values()])[1][0]
+        for table in (within, PROTOCOLS)
+    ]
+    assert ends[0] < ends[1] / (2 if nodes == 1 else 4)
+
+
 # Machines
 
 
@@ -352,6 +405,24 @@ def test_machines_have_the_links_of_the_hardware_table():
         assert seconds([(rank, rank + 8) for rank in range(8)], machine) == pytest.approx(14e-6 + SIZE / port)
     assert seconds([(0, 1)], pcie_box(2, generation=5)) == pytest.approx(5.7e-6 + SIZE / 63.015e9, rel=1e-4)
     assert dgx_h100(8, nodes_per_leaf=4, oversubscription=2).world_size == 64
+
+
+def test_a_dgx_cluster_never_blocks_unless_asked_to():
+    """Chapter 4: such a network is priced by default; Llama 3's pods have a seventh of it between them."""
+    across = [(rank, (rank + 64) % 256) for rank in range(256)]  # every GPU to the next leaf
+    one, of_seven = (dgx_h100(32, nodes_per_leaf=8, **options) for options in ({}, {"oversubscription": 7}))
+    assert seconds(across, one) == seconds(across[:1], one) == pytest.approx(14e-6 + SIZE / 50e9)
+    assert seconds(across, of_seven) == pytest.approx(14e-6 + 7 * SIZE / 50e9)
+
+
+def test_the_sum_of_gpt_3_s_gradients_over_one_card_and_over_all_eight():
+    """Chapter 0: 350 GB between 1,024 H100 take 14 s over one card of each node, 1.75 s over eight."""
+    machine, crossing = dgx_h100(128), 2 * 1023 / 1024 * 350e9 / 50e9
+    alphas = price(nccl_rings("all_reduce", 128, 8), 0, machine).seconds
+    for cards in (1, 8):
+        found = price(nccl_rings("all_reduce", 128, 8, channels=cards), 350e9, machine).seconds - alphas
+        assert found == pytest.approx(crossing / cards, rel=1e-3)
+    assert (round(crossing, 1), round(crossing / 8, 2)) == (14.0, 1.75)
 
 
 def test_what_was_measured_gives_the_alpha_and_bandwidth_to_pass():

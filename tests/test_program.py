@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ringzero.collectives import ALGORITHMS, Round, Schedule, chunk_bounds, program, world_sizes
+from ringzero.collectives.direct import one_shot_all_reduce, two_shot_all_reduce
 from ringzero.collectives.program import Combine, Copy, Receive, Send, Wait
 from tests.algorithms import every_algorithm, grids, some_options
 
@@ -171,6 +172,14 @@ def test_scratch_memory_is_bounded(monkeypatch):
     monkeypatch.setattr(program, "PACKED_BYTES", 0)
     made = program.program(ALGORITHMS["all_reduce"]["recursive_doubling"](4), 0, 10_000, ELEMENT)
     assert made.scratch == program.LANDINGS * 10
+
+
+@pytest.mark.parametrize("make", [one_shot_all_reduce, two_shot_all_reduce])
+def test_more_arrivals_in_a_round_than_places_to_land(make):
+    """A rank that waited for a place before it had sent would hold up all others, and they it."""
+    for n in (program.LANDINGS + 1, program.LANDINGS + 2, 3 * program.LANDINGS):
+        for numel in (7, 100):
+            assert wrong_ranks(make(n), numel, np.random.default_rng(n)) == [], (n, numel)
 
 
 BROKEN = {

@@ -19,10 +19,11 @@ from ringzero.collectives import (
     verify,
     world_sizes,
 )
+from ringzero.collectives.direct import one_shot_all_reduce, two_shot_all_reduce
 from ringzero.collectives.exchange import pairwise_all_to_all
 from ringzero.collectives.flat import flat_all_reduce
 from ringzero.collectives.recursive import dissemination_barrier, recursive_doubling_all_gather
-from ringzero.collectives.ring import ring_all_reduce, ring_broadcast
+from ringzero.collectives.ring import bidirectional_ring_all_reduce, ring_all_reduce, ring_broadcast
 from ringzero.collectives.schedule import traffic_in_chunks
 from ringzero.collectives.trees import binary_tree_broadcast, double_binary_tree_broadcast
 from tests.algorithms import EVERY, every_algorithm, grids, some_options
@@ -96,13 +97,19 @@ def test_numbers_end_where_they_should(collective, name):
 
 @every_algorithm
 def test_no_rank_sends_to_two_or_receives_from_two_in_one_round(collective, name):
-    """So a round takes one alpha and as long as its longest message. No round is empty."""
+    """So a round takes one alpha and as long as its longest message, but where the docstring says so.
+
+    No round is empty.
+    """
+    at_once = "sends to several ranks at once" in ALGORITHMS[collective][name].__doc__
     for n in world_sizes(collective, name, 17):
         for schedule in variants(collective, name, n):
+            several = False
             for round in schedule.rounds:
                 links = np.unique(np.stack((round.src, round.dst)), axis=1)
                 assert links.shape[1] > 0
-                assert len(set(links[0])) == len(set(links[1])) == links.shape[1]
+                several |= not len(set(links[0])) == len(set(links[1])) == links.shape[1]
+            assert several == (at_once and n > 2)
 
 
 @every_algorithm
@@ -286,6 +293,48 @@ def test_chunks_cover_the_buffer_and_differ_by_one_element(numel, chunks):
     assert sizes.max() - sizes.min() <= 1
     pairs = sizes + np.roll(sizes, 1)
     assert pairs.max() - pairs.min() <= 1
+
+
+def heard_from(schedule):
+    """For each rank the ranks, itself among them, whose entering the collective it cannot leave without."""
+    heard = [{rank} for rank in range(schedule.world_size)]
+    for round in schedule.rounds:
+        before = [set(ranks) for ranks in heard]
+        for transfer in round:
+            heard[transfer.dst] |= before[transfer.src]
+    return heard
+
+
+WITH_ROOT = ("broadcast", "scatter", "reduce", "gather")
+
+
+@every_algorithm
+def test_without_a_root_nobody_leaves_before_the_last_has_come(collective, name):
+    """Chapter 2. With a root, the schedule "flat" makes only the root wait, or everybody only for the root."""
+    for n in {2, 3, 4, 8} & set(world_sizes(collective, name, 8)):
+        everyone, heard = set(range(n)), heard_from(ALGORITHMS[collective][name](n))
+        if collective not in WITH_ROOT:
+            assert heard == [everyone] * n
+        elif name == "flat" and collective in ("broadcast", "scatter"):
+            assert heard == [{0, rank} for rank in range(n)]
+        elif name == "flat":
+            assert heard == [everyone] + [{rank} for rank in range(1, n)]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 64])
+def test_all_to_all_at_once(n):
+    """One-shot: one round, and N-1 whole buffers from each rank. Two-shot: two rounds and the ring's bytes."""
+    one, two, ring = one_shot_all_reduce(n), two_shot_all_reduce(n), ring_all_reduce(n)
+    verify(one)
+    assert (len(one.rounds), len(two.rounds)) == ((1, 2) if n > 1 else (0, 0))
+    assert one.bytes_sent(1000, 4).tolist() == [(n - 1) * 4000] * n
+    assert two.bytes_sent(n * 1000, 4).tolist() == ring.bytes_sent(n * 1000, 4).tolist()
+
+
+def test_a_ring_both_ways_uses_both_links_of_a_rank_alike():
+    table = bidirectional_ring_all_reduce(5).link_bytes(1000, 4)
+    assert table[2].tolist() == [0, 3200, 0, 3200, 0]  # 2(N-1)/N of half the buffer each way
+    assert table.sum() == ring_all_reduce(5).link_bytes(1000, 4).sum()
 
 
 def test_the_naive_all_reduce_loads_the_root():

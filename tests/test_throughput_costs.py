@@ -88,6 +88,15 @@ def test_a_run_that_costs_what_its_report_says():
     assert token == pytest.approx(mfu)
 
 
+def test_llama_s_hours_agree_with_its_mfu():
+    """Chapter 0: 30.84M H100 hours are 35 % of the peak by 6 FLOP; with attention, in 90 % of the hours, 38 to 43 %."""
+    params, tokens, of_all_hours = 405e9, 15.6e12, 30.84e6 * 3600 * 989e12
+    assert 6 * params * tokens / of_all_hours == pytest.approx(0.345, abs=0.001)
+    with_attention = throughput.model_flops_per_token(params, 126, 16384, 8192)
+    assert with_attention * tokens / of_all_hours == pytest.approx(0.374, abs=0.001)
+    assert 0.38 < with_attention * tokens / of_all_hours / 0.9 < 0.43
+
+
 def test_a_free_run_takes_the_same_time():
     paid, free = (throughput.run_cost(1e9, 1e9, 1, 1e15, 0.5, dollars) for dollars in (3, 0))
     assert free == paid | {"dollars": 0}

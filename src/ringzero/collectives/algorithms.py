@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from inspect import signature
 
-from ringzero.collectives import binomial, exchange, flat, grid, parameter_server, recursive, ring, trees
+from ringzero.collectives import binomial, direct, exchange, flat, grid, parameter_server, recursive, ring, trees
 from ringzero.collectives.schedule import Schedule, check_world_size
 
 
@@ -84,6 +84,8 @@ ALGORITHMS: dict[str, dict[str, Callable[..., Schedule]]] = {
         "mesh_2d": _in_a_grid(grid.mesh_2d_all_reduce),
         "parameter_server": parameter_server.parameter_server_all_reduce,
         "sharded_parameter_server": parameter_server.sharded_parameter_server_all_reduce,
+        "bidirectional_ring": ring.bidirectional_ring_all_reduce,
+        "two_shot": direct.two_shot_all_reduce,
     },
     "reduce_scatter": {
         "ring": ring.ring_reduce_scatter,

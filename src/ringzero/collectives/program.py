@@ -275,11 +275,14 @@ def _by_need(rounds, rank, place):
     for round in rounds:
         order.begin_round(round)
         for receives, sends in round:
-            # Receives first: then the data has somewhere to go, and gloo sends it without asking again.
-            for message in receives:
+            # Receives first: then the data has somewhere to go, and gloo sends it without asking again. But not more
+            # than there are places to land: a receive that has to wait for a place would hold up what others wait for.
+            for message in receives[:LANDINGS]:
                 order.receive(message)
             for message in sends:
                 order.send(message)
+            for message in receives[LANDINGS:]:
+                order.receive(message, crowded=True)
     order.steps += place.own
     order.end()
     return order.steps, order.scratch
@@ -300,9 +303,9 @@ class _Order:
         self._earlier = self._posted
         self._unsent = [message for _, sends in round for message in sends]
 
-    def receive(self, message):
+    def receive(self, message, crowded=False):
         if message.aside:
-            place = self._land()
+            place = self._land(crowded)
             self._landing[self._posted] = place
             into = place._replace(stop=place.start + message.size)
         else:
@@ -332,15 +335,19 @@ class _Order:
         self.steps.append(step)
         self._posted += 1
 
-    def _land(self):
+    def _land(self, crowded):
         """A place in scratch memory.
 
         If all are in use, the oldest arrival is put into place to make room, unless the elements that it changes have
-        yet to be sent in this same round.
+        yet to be sent in this same round. In a ``crowded`` round, which sends to more ranks than there are places, they
+        must also have left: their receivers may be waiting for room as this rank is.
         """
         if not self._free and len(self._landing) >= LANDINGS:
             oldest = next(iter(self._landing))
-            if oldest < self._earlier or not any(m.meets(self._arriving[oldest]) for m in self._unsent):
+            kept = [*self._unsent]
+            if crowded:
+                kept += [m for request, m in self._leaving.items() if request >= self._earlier]
+            if oldest < self._earlier or not any(m.meets(self._arriving[oldest]) for m in kept):
                 self._settle(oldest)
         return self._free.pop() if self._free else self._new(self._landing_size)
 

@@ -29,6 +29,23 @@ def ring_all_reduce(world_size: int) -> Schedule:
     return Schedule("all_reduce", "ring", world_size, world_size, rounds)
 
 
+def bidirectional_ring_all_reduce(world_size: int) -> Schedule:
+    """Two rings, each with half of the buffer: one to the right, the other to the left.
+
+    Each rank sends to several ranks at once: S/2N bytes to each neighbour, in 2(N-1) rounds. That takes half the ring's
+    time where the rank has a link of its own to each of them, and the same time where both messages leave by one port.
+    """
+    check_world_size(world_size)
+    n, one_way = world_size, _reduce_scatter_rounds(world_size) + _all_gather_rounds(world_size)
+
+    def both_ways(step):
+        right = one_way[step]  # the same with rank r as rank -r goes to the left
+        src, dst = (np.concatenate([ranks, -ranks % n]) for ranks in (right.src, right.dst))
+        return Round(src, dst, np.concatenate([right.chunk, n + right.chunk]), np.tile(right.reduce, 2))
+
+    return Schedule("all_reduce", "bidirectional_ring", n, 2 * n, Rounds(len(one_way), both_ways))
+
+
 def _reduce_scatter_rounds(n):
     ranks = np.arange(n)
     right = (ranks + 1) % n

@@ -45,7 +45,7 @@ def measure(ranks: int, inter_node: str | None, file: Path | None) -> None:
                 beside, factor = found.beside_computing(collective, size)
                 longer = beside / found.seconds(collective, size)
                 click.echo(
-                    f"{'':27}{size / 2**20:g} MiB beside computing: {longer:.2f} times as long, computing {factor:.2f} times"
+                    f"{'':27}{size / 2**20:g} MiB beside computing: {longer:.2f} times as long; computing {factor:.2f}"
                 )
     if spread > machine.QUIET:
         click.echo(

@@ -1,4 +1,4 @@
-"""NCCL from the outside: what its ring does to one chunk, and how much of a protocol's traffic is data.
+"""NCCL from the outside: what its ring does in one loop, and how much of a protocol's traffic is data.
 
 Hu et al., "Demystifying NCCL", arXiv 2507.04786 (2025), after NCCL 2.19; the rings are in NCCL's ``src/device``.
 """
@@ -7,10 +7,11 @@ from ringzero.costs.inputs import known, ranks
 
 
 def ring_primitives(collective: str, world_size: int) -> list[str]:
-    """Names of the primitives that handle a chunk, in order, when NCCL runs ``collective`` on one ring.
+    """Names of the primitives of one loop, in order, when NCCL runs ``collective`` on one ring.
 
-    In all-reduce, all-gather and reduce-scatter every rank runs all of them, each on another chunk than its neighbour.
-    In broadcast and reduce each rank of the chain runs one. A single rank runs none: it only copies.
+    In all-reduce, all-gather and reduce-scatter a loop is N chunks, and every rank runs all of the primitives, each on
+    another chunk than its neighbour: 2N-1 in an all-reduce, N in the others. In broadcast and reduce a loop is one
+    chunk, and each rank of the chain runs one primitive. A single rank runs none: it only copies.
 
     >>> ring_primitives("reduce_scatter", 4)
     ['send', 'recvReduceSend', 'recvReduceSend', 'recvReduceCopy']

@@ -113,6 +113,7 @@ BANDWIDTH_LIMITS = (
         ),
     ),
 )
+LL_ROWS_ACROSS_NODES = (("Intel", "Volta"), ("AMD", "Ampere"))  # whose row of "ll_max_bandwidth" goes by the CPU
 NVLS_EFFICIENCY = (("Volta", 0.0), ("Ampere", 0.0), ("Hopper", 0.85), ("Blackwell", 0.74))  # of a link's rate
 
 ALGORITHMS = (  # the algorithms that NCCL has for a collective
@@ -146,6 +147,20 @@ def bandwidth_limit(table: str, generation: str, nodes: int = 1) -> float:
     known(rows, generation, "generation")
     positive(nodes=nodes)
     return dict(rows)[generation][0 if nodes <= 1 else 1 if nodes <= 2 else 2] * 1e9
+
+
+def ll_bandwidth_limit(generation: str, nodes: int = 1, cpu: str = "Intel") -> float:
+    """Bytes a second of bus bandwidth beyond which the tuner expects nothing of LL, on GPUs of a generation.
+
+    >>> [ll_bandwidth_limit("Hopper", nodes) / 1e9 for nodes in (1, 2, 4)]
+    [141.0, 39.0, 20.4]
+
+    On one node the limit goes by the GPUs, on several by the maker of the CPUs, "Intel" or "AMD". Half of the links'
+    bandwidth is the other limit. Raises ValueError for a generation or a CPU that is in no table.
+    """
+    known(NVLS_EFFICIENCY, generation, "generation")
+    known(LL_ROWS_ACROSS_NODES, cpu, "cpu")
+    return bandwidth_limit("ll_max_bandwidth", generation if nodes <= 1 else dict(LL_ROWS_ACROSS_NODES)[cpu], nodes)
 
 
 def latency(

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import torch
@@ -136,7 +137,7 @@ def _pass(model: nn.Module, x: torch.Tensor) -> None:
 def _collective(name: str, size: int, group: Any, tries: int) -> float:
     """Of one of several in a row: alone after a barrier, a small one takes up to twice as long, or none of the link's
     time."""
-    call, count = _call(name, size // 4, group), max(1, min(IN_A_ROW, ROW_BYTES // size))
+    call, count = _call(name, size, group), _in_a_row(size)
 
     def in_a_row() -> None:
         for _ in range(count):
@@ -145,14 +146,22 @@ def _collective(name: str, size: int, group: Any, tries: int) -> float:
     return _median(in_a_row, tries) / count
 
 
-def _call(name: str, elements: int, group: Any) -> Callable[[], Any]:
-    """As ``DistributedDataParallel`` and ZeRO have them travel: the backend's all-reduce; ringzero's two halves, by the
-    thread that does them, to which they are handed and which says when they are done."""
-    x = torch.zeros(elements)
+def _in_a_row(size: int) -> int:
+    return max(1, min(IN_A_ROW, ROW_BYTES // size))
+
+
+def _call(name: str, size: int, group: Any) -> Callable[[], Any]:
+    """A collective on ``size`` bytes, each time another buffer's, since those of a step are not in a cache.
+
+    As ``DistributedDataParallel`` and ZeRO have them travel: the backend's all-reduce; ringzero's two halves, by the
+    thread that does them, to which they are handed and which says when they are done.
+    """
+    buffers = cycle(torch.zeros(size // 4) for _ in range(_in_a_row(size)))
     if name == "all_reduce":
-        return lambda: dist.all_reduce(x, group=group)
-    half = partial({"reduce_scatter": reduce_scatter, "all_gather": all_gather}[name], x, group=group)
-    return lambda: queue_of(group, x.device).submit(half).result()
+        return lambda: dist.all_reduce(next(buffers), group=group)
+    half = partial({"reduce_scatter": reduce_scatter, "all_gather": all_gather}[name], group=group)
+    queue = queue_of(group, torch.get_default_device())
+    return lambda: queue.submit(partial(half, next(buffers))).result()
 
 
 def _beside(
@@ -165,7 +174,7 @@ def _beside(
     with ThreadPoolExecutor(1) as thread:
         for name, of_name in collectives.items():
             for size, alone in of_name:
-                call = _call(name, size // 4, group)
+                call = _call(name, size, group)
                 both = [_side_by_side(call, alone, group, compute, thread) for _ in range(math.ceil(tries / 2))]
                 seconds, passes = (statistics.median(each) for each in zip(*both, strict=True))
                 found[name].append((size, seconds, passes / pass_alone))

@@ -1,6 +1,6 @@
 """Networks as data, and what a schedule costs on them. No torch."""
 
-from ringzero.network.choose import PROTOCOLS, best_algorithm, candidates, crossovers
+from ringzero.network.choose import PROTOCOLS, best_algorithm, candidates, crossovers, protocols_within_limits
 from ringzero.network.machines import (
     dgx_a100,
     dgx_b200,
@@ -35,6 +35,7 @@ __all__ = [
     "mesh",
     "pcie_box",
     "price",
+    "protocols_within_limits",
     "summit",
     "switch",
     "torus",

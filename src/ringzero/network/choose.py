@@ -13,7 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from ringzero.collectives.algorithms import ALGORITHMS, options
+from ringzero.costs.alpha_beta import bus_bandwidth_factor
 from ringzero.costs.nccl import payload_fraction
+from ringzero.costs.nccl_tuner import ll_bandwidth_limit
 from ringzero.network.pricing import Price, price
 from ringzero.network.topology import Topology
 
@@ -23,6 +25,18 @@ CHUNKS = (1, 4, 16, 64, 256)  # numbers of pieces to try for pipelined algorithm
 # NCCL 2.30's cost model (src/graph/tuning.cc); within a node the fractions of alpha are 0.18 for LL and 0.56 for LL128.
 HOP_SECONDS = {"Simple": 14e-6, "LL": 2.7e-6, "LL128": 4e-6}
 PROTOCOLS = {name: (hop / HOP_SECONDS["Simple"], payload_fraction(name)) for name, hop in HOP_SECONDS.items()}
+
+
+def protocols_within_limits(
+    simple: Price, generation: str, nodes: int, cpu: str = "Intel", collective: str = "all_reduce"
+) -> dict[str, tuple[float, float]]:
+    """``PROTOCOLS`` on a machine where NCCL's tuner expects less of LL than half of the links' bandwidth.
+
+    ``simple`` is the price under Simple, of any size; the rest is as for ``ll_bandwidth_limit``, errors too.
+    """
+    full = bus_bandwidth_factor(collective, simple.topology.world_size) / simple.coefficients[1]
+    alpha, half = PROTOCOLS["LL"]
+    return PROTOCOLS | {"LL": (alpha, min(half, ll_bandwidth_limit(generation, nodes, cpu) / full))}
 
 
 def candidates(
