@@ -14,8 +14,6 @@ NUMBERS = {"e", r"\pi"}
 
 # Pages that still use a letter against the table, and with what to replace it.
 TO_MEND = {
-    (1, "g"): "a_{kv}", (1, "m"): "p",
-    (4, "A"): "words", (4, "C"): "N_2", (4, "O"): "words", (4, "P"): "N_3", (4, "R"): "N_1", (4, "d"): "q",
     (5, "c"): "n",
     (7, "R"): "t_1", (7, "W"): "N", (7, "P"): "N/G", (7, "g"): "n_r", (7, "c"): r"\delta",
     (8, "T"): r"\top", (8, "a"): "j", (8, "s"): r"\sigma", (8, "t"): "k", (8, r"\lambda"): r"\lambda_2",
@@ -24,7 +22,7 @@ TO_MEND = {
     (14, "m"): "m_1", (14, r"\mu"): "0.9",
     (15, "v"): "K",
 }  # fmt: skip
-TO_COME = {(1, "a_{kv}"), (7, "n_r"), (7, r"\delta"), (8, r"\sigma"), (13, "b"), (13, "s"), (14, "m_1"), (15, "K")}
+TO_COME = {(7, "n_r"), (7, r"\delta"), (8, r"\sigma"), (13, "b"), (13, "s"), (14, "m_1"), (15, "K")}
 
 
 def formulas(text):
