@@ -15,7 +15,7 @@ NUMBERS = {"e", r"\pi"}
 # Pages that still use a letter against the table, and with what to replace it.
 TO_MEND = {
     (5, "c"): "n",
-    (7, "R"): "t_1", (7, "W"): "N", (7, "P"): "N/G", (7, "g"): "n_r", (7, "c"): r"\delta",
+    (7, "R"): "t_1", (7, "W"): "N", (7, "P"): "n", (7, "g"): "n_r", (7, "G"): "n_r", (7, "c"): r"\delta",
     (8, "T"): r"\top", (8, "a"): "j", (8, "s"): r"\sigma", (8, "t"): "k", (8, r"\lambda"): r"\lambda_2",
     (9, "m"): "p",
     (13, "t"): "bs",
