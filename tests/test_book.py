@@ -56,6 +56,18 @@ def visit(browser, site):
     assert complaints == []
 
 
+@pytest.mark.parametrize("name", [name for name in PAGES if name[:2].isdigit()])
+def test_a_chapter_says_what_it_needs_and_ends_with_exercises(name):
+    text = (ROOT / f"book/{name}.md").read_text()
+    _, _, opening = text.partition("\n# ")
+    need = re.search(r"\A.*\n\n\*You need .* Reading takes about (\d+) minutes.*\*\n", opening)
+    assert need, opening[:300]
+    assert 20 <= int(need[1]) <= 40
+    assert text.count("```{admonition} Remember\n") == 1
+    _, _, exercises = text.partition("\n## Exercises\n")
+    assert re.findall(r"^\*\*(\d+)\.\*\*", exercises, re.MULTILINE)[:5] == ["1", "2", "3", "4", "5"]
+
+
 class Links(HTMLParser):
     def __init__(self, text):
         super().__init__()

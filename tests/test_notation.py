@@ -13,16 +13,8 @@ NAMES = {*LOWER.split(), *UPPER.split()}  # commands that are letters
 NUMBERS = {"e", r"\pi"}
 
 # Pages that still use a letter against the table, and with what to replace it.
-TO_MEND = {
-    (5, "c"): "n",
-    (7, "R"): "t_1", (7, "W"): "N", (7, "P"): "n", (7, "g"): "n_r", (7, "G"): "n_r", (7, "c"): r"\delta",
-    (8, "T"): r"\top", (8, "a"): "j", (8, "s"): r"\sigma", (8, "t"): "k", (8, r"\lambda"): r"\lambda_2",
-    (9, "m"): "p",
-    (13, "t"): "bs",
-    (14, "m"): "m_1", (14, r"\mu"): "0.9",
-    (15, "v"): "K",
-}  # fmt: skip
-TO_COME = {(7, "n_r"), (7, r"\delta"), (8, r"\sigma"), (13, "b"), (13, "s"), (14, "m_1"), (15, "K")}
+TO_MEND = {}
+TO_COME = {}
 
 
 def formulas(text):
