@@ -129,15 +129,19 @@ def test_what_misses_its_prediction_is_explained(site, name):
     assert predictions.unexplained(html) == []
 
 
+def table(head, *rows):
+    return figures.table(rows, head).html
+
+
 WHY = '<div class="why admonition"><p>Because.</p></div>'
 PAIRS = {
-    "a ratio": (figures.table([("ring", "9", "1.31")], ("", "ms", "ratio")).html, [1.31]),
-    "its own words": (figures.table([("ring", "0.70")], ("", "measured / one link")).html, [0.7]),
-    "two columns": (figures.table([("ring", "2,000", "1,000.0")], ("", "predicted (ms)", "measured (ms)")).html, [0.5]),
-    "one cell": (figures.table([("ring", "100 / 300"), ("tree", "none")], ("", "bytes, formula / counted")).html, [3.0]),
-    "the table's head": (figures.table([("ring", "4 / 2")], ("predicted / counted", "rank 0")).html, [0.5]),
+    "a ratio": (table(("", "ms", "ratio"), ("ring", "9", "1.31")), [1.31]),
+    "its own words": (table(("", "measured / one link"), ("ring", "0.70")), [0.7]),
+    "two columns": (table(("", "predicted (ms)", "measured (ms)"), ("ring", "2,000", "1,000.0")), [0.5]),
+    "one cell": (table(("", "bytes, formula / counted"), ("ring", "100 / 300"), ("tree", "none")), [3.0]),
+    "the table's head": (table(("predicted / counted", "rank 0"), ("ring", "4 / 2")), [0.5]),
     "printed": ('<div class="cell_output"><pre>predicted 1.60 times as fast, measured 0.80 times</pre></div>', [0.5]),
-    "no pair": (figures.table([("ring", "2", "1")], ("", "measured (ms)", "of it waiting")).html, []),
+    "no pair": (table(("", "measured (ms)", "of it waiting"), ("ring", "2", "1")), []),
     "code": ("<div><pre>predicted 1, measured 5</pre></div>", []),
 }
 
