@@ -1,18 +1,22 @@
 """Predicted beside measured: all-reduces by several algorithms on a cluster.
 
 A prediction is the critical path of the schedule on a model of the cluster, because our ranks do not wait for a round
-to end on all ranks. ``links.fit_links`` finds the model's four numbers with other programs than those predicted here.
+to end on all ranks. What they send in segments is predicted in segments. ``links.fit_links`` finds the model's four numbers with other programs than those predicted here.
 Measured is the fastest of several tries, each as long as its slowest rank took.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from math import ceil
 from typing import Any, NamedTuple
 
-from ringzero.collectives import Schedule
+import numpy as np
+
+from ringzero.collectives import Round, Rounds, Schedule
 from ringzero.collectives.algorithms import ALGORITHMS
 from ringzero.collectives.algorithms import options as options_of
+from ringzero.collectives.program import SEGMENT_BYTES
 from ringzero.measure.links import Nodes, times
 from ringzero.network import Topology, critical_path, price
 
@@ -42,14 +46,35 @@ def compare(
     """Run each algorithm on each size on the cluster, and predict it on ``model``: by size, then algorithm."""
     plans, found = {name: _plan(name, model) for name in names}, []
     for size in sizes:
-        predicted = {name: critical_path(schedule, size, model) for name, (schedule, _) in plans.items()}
+        runs = {name: in_segments(schedule, size) for name, (schedule, _) in plans.items()}
+        predicted = {name: critical_path(run, size, model) for name, run in runs.items()}
         calls = [(name, its) for name, (_, its) in plans.items()]
         tries = max(5, ceil(seconds * len(names) / sum(predicted.values())))
         ranks = cluster.launch(_all_reduce, calls, size, tries, timeout=300).returns
-        for (name, (schedule, _)), of_ranks in zip(plans.items(), zip(*ranks, strict=True), strict=True):
+        for (name, run), of_ranks in zip(runs.items(), zip(*ranks, strict=True), strict=True):
             measured = min(map(max, zip(*of_ranks, strict=True)))
-            found.append(Comparison(name, size, measured, predicted[name], price(schedule, size, model).seconds))
+            found.append(Comparison(name, size, measured, predicted[name], price(run, size, model).seconds))
     return found
+
+
+def in_segments(schedule: Schedule, size: float) -> Schedule:
+    """``schedule`` as ranks run it on a buffer of ``size`` bytes: no message larger than ``SEGMENT_BYTES``.
+
+    A larger chunk travels as several equal ones, and the next round begins with the first of them when it is there.
+    So segment s is a round behind segment s - 1. For schedules in which a message is one chunk.
+    """
+    pieces = ceil(size / schedule.chunks / SEGMENT_BYTES)
+    if pieces <= 1:
+        return schedule
+    rounds = schedule.rounds
+
+    def together(slot: int) -> Round:
+        busy = [(rounds[slot - s], s) for s in range(pieces) if 0 <= slot - s < len(rounds)]
+        columns = ((one.src, one.dst, one.chunk * pieces + s, one.reduce) for one, s in busy)
+        return Round(*map(np.concatenate, zip(*columns, strict=True)))
+
+    overlapping = Rounds(len(rounds) + pieces - 1, together)
+    return replace(schedule, chunks=schedule.chunks * pieces, rounds=overlapping)
 
 
 def _plan(name: str, model: Topology) -> tuple[Schedule, dict[str, Any]]:
