@@ -1,21 +1,20 @@
 """Predicted beside measured: all-reduces by several algorithms on a cluster.
 
 A prediction is the critical path of the schedule on a model of the cluster, because our ranks do not wait for a round
-to end on all ranks. What they send in segments is predicted in segments. ``links.fit_links`` finds the model's four numbers with other programs than those predicted here.
-Measured is the fastest of several tries, each as long as its slowest rank took.
+to end on all ranks. What they send in segments is predicted in segments. ``links.fit_links`` finds the model's four
+numbers with other programs than those predicted here. Measured is the fastest of several tries, each as long as its
+slowest rank took.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from math import ceil
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ringzero.collectives import Round, Rounds, Schedule
+from ringzero.collectives import Schedule
 from ringzero.collectives.algorithms import ALGORITHMS
 from ringzero.collectives.algorithms import options as options_of
+from ringzero.collectives.compose import segmented
 from ringzero.collectives.program import SEGMENT_BYTES
 from ringzero.measure.links import Nodes, times
 from ringzero.network import Topology, critical_path, price
@@ -58,23 +57,11 @@ def compare(
 
 
 def in_segments(schedule: Schedule, size: float) -> Schedule:
-    """``schedule`` as ranks run it on a buffer of ``size`` bytes: no message larger than ``SEGMENT_BYTES``.
+    """``schedule`` as ranks run it on a buffer of ``size`` bytes: no chunk larger than ``SEGMENT_BYTES``.
 
-    A larger chunk travels as several equal ones, and the next round begins with the first of them when it is there.
-    So segment s is a round behind segment s - 1. For schedules in which a message is one chunk.
+    A larger one travels as several messages, and the next round begins with the first of them when it is there.
     """
-    pieces = ceil(size / schedule.chunks / SEGMENT_BYTES)
-    if pieces <= 1:
-        return schedule
-    rounds = schedule.rounds
-
-    def together(slot: int) -> Round:
-        busy = [(rounds[slot - s], s) for s in range(pieces) if 0 <= slot - s < len(rounds)]
-        columns = ((one.src, one.dst, one.chunk * pieces + s, one.reduce) for one, s in busy)
-        return Round(*map(np.concatenate, zip(*columns, strict=True)))
-
-    overlapping = Rounds(len(rounds) + pieces - 1, together)
-    return replace(schedule, chunks=schedule.chunks * pieces, rounds=overlapping)
+    return segmented(schedule, max(1, ceil(size / schedule.chunks / SEGMENT_BYTES)))
 
 
 def _plan(name: str, model: Topology) -> tuple[Schedule, dict[str, Any]]:
