@@ -75,7 +75,7 @@ def test_measured_is_the_slowest_rank_of_the_best_try():
 
 @pytest.mark.parametrize("name", ["ring", "binomial", "recursive_doubling"])
 @pytest.mark.parametrize("megabytes", [1, 4, 10, 24])
-def test_a_large_chunk_is_predicted_in_the_segments_that_ranks_send(name, megabytes):
+def test_a_large_chunk_is_cut_in_the_segments_that_ranks_send(name, megabytes):
     size = megabytes * 2**20
     schedule = ALGORITHMS["all_reduce"][name](6)
     run = prediction.in_segments(schedule, size)

@@ -1,6 +1,6 @@
 """Zoom: something cut into parts, a part of it cut again, and so on down. Each row shows the coloured part of the last.
 
-zoom([("buffer", ["channel 0", "channel 1"], 1), ("a channel", ["loop 0", "loop 1"], 1)], title="...")
+zoom([("buffer", ["half 0", "half 1"], 1), ("a half", ["loop 0", "loop 1"], 1)], title="A buffer")
 """
 
 from collections.abc import Sequence
