@@ -28,7 +28,7 @@ def words(figure):
 def test_a_cluster_has_all_gpus_and_cards_and_the_bandwidths_of_the_table(node, nodes):
     figure, row = node_and_cluster(node, nodes), hardware.node(node)
     assert len(parts(figure, "rect", "gpu")) == nodes * row["gpus"]
-    assert len(parts(figure, "rect", "card")) == row["gpus"]
+    assert len(parts(figure, "rect", "nic")) == row["gpus"]
     assert len(parts(figure, "rect", "node")) == nodes
     said = words(figure)
     assert f"{hardware.nvlink(row['gpu']):.0f} GB/s a GPU" in said
@@ -90,7 +90,10 @@ def test_the_coloured_part_opens_to_the_next_row():
     assert [float(rect.get("width")) for rect in chosen] == [BAR / 2] + [BAR / 4] * 3
     left = float(chosen[0].get("x"))
     ends = [(float(line.get("x1")), float(line.get("x2"))) for line in parts(figure, "line")]
-    assert ends == [(left, left), (left + BAR / 2, left + BAR)]
+    assert ends == [(left, left), (left + BAR / 2, left + BAR * 3 / 4)]  # the last row's coloured parts, three of four
+    longer = zoom([*ROWS, ("parts of b", ["c 0", "c 1"], 1)], title="Cut three times")
+    first, wide = (float(line.get("x2")) for line in parts(longer, "line")[:2])
+    assert wide - first == pytest.approx(BAR)
     assert {"a 0", "a 1", "b 0", "b 3"} <= set(words(figure))
     assert "a part: 4 parts, b 0 to b 3, the first 3 coloured" in figure.alt
 

@@ -45,7 +45,7 @@ def node_and_cluster(node: str = "DGX H100", nodes: int = 8, *, caption: str | N
             f'<rect class="gpu" x="{x - GPU[0] / 2:g}" y="{GPUS}" width="{GPU[0]}" height="{GPU[1]}" rx="4" '
             f'fill="{fill}" stroke="currentColor" stroke-width="0.5"/>'
             f'<text class="chunk" x="{x:g}" y="{GPUS + 18}" text-anchor="middle" fill="{palette.ink(fill)}">GPU {rank}'
-            f'</text><rect class="card" x="{x - CARD[0] / 2:g}" y="{CARDS}" width="{CARD[0]}" height="{CARD[1]}" '
+            f'</text><rect class="nic" x="{x - CARD[0] / 2:g}" y="{CARDS}" width="{CARD[0]}" height="{CARD[1]}" '
             f'fill="none" stroke="currentColor"/>',
             _text(x, CARDS + 15, "card"),
         ]

@@ -15,7 +15,9 @@ Row = tuple[str, Sequence[str], int]  # its name, the names of its equal parts, 
 
 
 def zoom(rows: Sequence[Row], *, title: str, caption: str | None = None) -> Figure:
-    """Draw ``rows``, each as wide as the others; dashed lines lead from the coloured parts of one to the next.
+    """Draw ``rows``, each as wide as the others; dashed lines lead from the coloured parts of one to the next row.
+
+    The last row is not a part cut again, but where it lies: the lines lead to what is coloured there.
 
     Raises ValueError when there are no rows, or a row has not as many parts as it colours.
     """
@@ -37,7 +39,10 @@ def zoom(rows: Sequence[Row], *, title: str, caption: str | None = None) -> Figu
                    "</text>" if fits else "")
             )  # fmt: skip
         if number + 1 < len(rows):
-            for x1, x2 in ((left, left), (left + chosen * wide, left + BAR)):
+            _, next_parts, next_chosen = rows[number + 1]
+            last = number + 2 == len(rows)
+            end = left + (BAR * next_chosen / len(next_parts) if last else BAR)
+            for x1, x2 in ((left, left), (left + chosen * wide, end)):
                 drawing.append(
                     f'<line x1="{x1:.1f}" y1="{y + ROW}" x2="{x2:.1f}" y2="{y + ROW + GAP}" stroke="currentColor" '
                     'stroke-dasharray="3 4" stroke-opacity="0.7"/>'
