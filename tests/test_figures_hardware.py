@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from itertools import combinations
 
 import pytest
 
@@ -70,6 +71,15 @@ def test_each_message_of_the_round_is_drawn_with_its_chunk(rounds_done, mark):
     assert len(parts(figure, "g", "message")) == 4
     bold = [rect for rect in parts(figure, "rect", "glass") if rect.get("stroke-width") == "2.5"]
     assert len(bold) == 4
+
+
+@pytest.mark.parametrize("ranks", range(2, 9))
+def test_ranks_do_not_lie_on_each_other(ranks):
+    boxes = [tuple(float(box.get(key)) for key in ("x", "y", "width", "height"))
+             for box in parts(circle(ring_all_reduce(ranks), 1), "rect", "rank")]  # fmt: skip
+    for one, other in combinations(boxes, 2):
+        beside = any(abs(one[axis] - other[axis]) > one[axis + 2] + 20 for axis in (0, 1))
+        assert beside, (one, other)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from ringzero.figures import palette
 from ringzero.figures.figure import Figure, frame, svg_open
 
 GLASS, TALL, APART, PAD = 20, 34, 24, 6  # pixels: a glass's width and height, from glass to glass, around them
-RX, RY = 190, 125  # of the ellipse through the ranks' middles
+RX, RY = 150, 125  # of the ellipse through the middles of up to four ranks
+WIDER, HIGHER = 55, 35  # by how much it grows with each further rank
 ABOVE, BELOW = 18, 18  # a rank's name, the chunks' numbers
 TOKEN, HEAD = (30, 22), 9  # the chunk on an arrow; an arrow's head
 
@@ -35,8 +36,9 @@ def circle(schedule: Schedule, rounds_done: int, *, caption: str | None = None) 
     changed = {(t.dst, t.chunk) for t in messages}
 
     box = chunks * APART + 2 * PAD - (APART - GLASS), ABOVE + TALL + BELOW
-    middle = RX + box[0] / 2 + 4, RY + box[1] / 2 + 4
-    places = [(middle[0] + RX * sin(2 * pi * r / n), middle[1] - RY * cos(2 * pi * r / n)) for r in range(n)]
+    wide, high = RX + WIDER * max(0, n - 4), RY + HIGHER * max(0, n - 4)
+    middle = wide + box[0] / 2 + 4, high + box[1] / 2 + 4
+    places = [(middle[0] + wide * sin(2 * pi * r / n), middle[1] - high * cos(2 * pi * r / n)) for r in range(n)]
     drawing = [_message(t, places, box) for t in messages]
     for rank, place in enumerate(places):
         drawing.append(_rank(rank, place, box, held[rank], changed, n))
