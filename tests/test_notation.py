@@ -20,8 +20,9 @@ TO_COME = {}
 def formulas(text):
     """What stands between dollars, outside of code; answers and admonitions count."""
     text = re.sub(r"^---\n.*?\n---\n", "", text, flags=re.S)
-    keep = r"```\{(dropdown|admonition|list-table|note|tip|warning)"
-    text = re.sub(r"^```.*?^```$", lambda m: m[0] if re.match(keep, m[0]) else "", text, flags=re.S | re.M)
+    keep = r"`{3,}\{(dropdown|admonition|list-table|note|tip|warning)"
+    fenced = r"^(`{3,})[^`\n]*\n.*?^\1$"  # closed by as many marks as open it: an admonition may hold an answer
+    text = re.sub(fenced, lambda m: m[0] if re.match(keep, m[0]) else "", text, flags=re.S | re.M)
     text = re.sub(r"`[^`\n]*`", "", text)
     return [a or b for a, b in re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$", text, flags=re.S)]
 
@@ -90,3 +91,5 @@ def test_the_letters_of_a_formula():
     assert symbols("a_q - a_p", ["a_p"]) == {"a_p"}
     assert symbols(r"\hat m_{12} \cdot \lambda_2", [r"\lambda_2"]) == {"m", r"\lambda_2"}
     assert formulas("a `$x$` $y$\n```\n$z$\n```\n```{dropdown} Answer\n$u$\n```\n") == ["y", "u"]
+    nested = "````{admonition} Quick check\n$x$?\n```{dropdown} Answer\n$y$\n```\n````\n\n$z$\n\n```\n$u$\n```\n"
+    assert formulas(nested) == ["x", "y", "z"]
