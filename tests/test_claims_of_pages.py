@@ -1,10 +1,12 @@
-"""What pages 6 and 10 say about their own runs: their cells, executed here, and the claim beside them."""
+"""What pages 6, 10 and 11 say about their own runs: their cells, executed here, and the claim beside them."""
 
 import re
 from pathlib import Path
 
 import pytest
 import torch
+
+from ringzero import launch
 
 BOOK = Path(__file__).resolve().parents[1] / "book"
 
@@ -124,3 +126,45 @@ def test_sums_in_16_bits(chapter_6):
     assert all(later > earlier for earlier, later in zip(ring[1:], ring[2:], strict=False))
     assert ring[8] > 5 * ring[2]
     assert max(once) < 0.003
+
+
+CHAPTER_11 = "11_zero.md"
+PLAIN_ZERO = ("class Layer:", "class Zero1:", "class Zero2(Zero1):", "class Zero3(Zero2):", "class Zero0:")
+
+
+@pytest.fixture(scope="module")
+def plain_zero():
+    """The ZeRO that page 11 writes in plain torch."""
+    return run(CHAPTER_11, *PLAIN_ZERO, "def bytes_of")
+
+
+def padded(width, ranks):
+    """Numbers of the three layers, each with zeros up to a multiple of the ranks; and without."""
+    numbers = width * width + width
+    return 3 * ranks * -(-numbers // ranks), 3 * numbers
+
+
+@pytest.mark.parametrize("device", ["cpu", "strict"])
+@pytest.mark.parametrize(("ranks", "width"), [(1, 7), (2, 4), (3, 4), (3, 7)])
+def test_plain_zero_trains_as_adamw_in_one_process(plain_zero, ranks, width, device):
+    alone = plain_zero["in_one_process"](width=width)
+    started = plain_zero["in_one_process"](steps=0, width=width)
+    assert (alone - started).abs().max() > 0.05
+    ended = {}
+    for stage in (0, 1, 2, 3):
+        ended[stage] = launch(plain_zero["train_plain"], stage, 10, width, world_size=ranks, device=device).returns
+        assert all(torch.equal(other, ended[stage][0]) for other in ended[stage])
+        torch.testing.assert_close(ended[stage][0], alone, rtol=1e-4, atol=1e-5)
+    assert torch.equal(ended[1][0], ended[2][0])
+    assert torch.equal(ended[1][0], ended[3][0])
+
+
+@pytest.mark.parametrize(("ranks", "width"), [(1, 7), (2, 4), (3, 7)])
+def test_plain_zero_holds_and_sends_what_its_stage_says(plain_zero, ranks, width):
+    whole, true = padded(width, ranks)
+    for stage in (0, 1, 2, 3):
+        for held, sent in launch(plain_zero["count_plain"], stage, width, world_size=ranks, trace=True).returns:
+            cut = [1 if stage < least else ranks for least in (3, 2, 1)]
+            numbers = (whole, true if stage < 2 else whole, whole if stage else true)
+            assert held == [size * n // c for size, n, c in zip((4, 4, 8), numbers, cut, strict=True)]
+            assert sent == pytest.approx(4 * (3 if stage == 3 else 2) * numbers[2] * (ranks - 1) / ranks)
