@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 BOOK = Path(__file__).resolve().parents[1] / "book"
-CHAPTERS = {int(page.name[:2]): page for page in sorted(BOOK.glob("[0-9][0-9]_*.md"))}
+CHAPTERS = {}  # by number: the pages of each, such as 06_, 06b_ and 06c_
+for _page in sorted(BOOK.glob("[0-9][0-9]*_*.md")):
+    CHAPTERS.setdefault(int(_page.name[:2]), []).append(_page)
 LOWER = "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi chi psi omega ell"
 UPPER = "Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega"
 NAMES = {*LOWER.split(), *UPPER.split()}  # commands that are letters
@@ -20,8 +22,8 @@ TO_COME = {}
 def formulas(text):
     """What stands between dollars, outside of code; answers and admonitions count."""
     text = re.sub(r"^---\n.*?\n---\n", "", text, flags=re.S)
-    keep = r"```\{(dropdown|admonition|list-table|note|tip|warning)"
-    text = re.sub(r"^```.*?^```$", lambda m: m[0] if re.match(keep, m[0]) else "", text, flags=re.S | re.M)
+    keep = r"`{3,}\{(dropdown|admonition|list-table|note|tip|warning)"  # a longer fence has others inside
+    text = re.sub(r"^(`{3,}).*?^\1$", lambda m: m[0] if re.match(keep, m[0]) else "", text, flags=re.S | re.M)
     text = re.sub(r"`[^`\n]*`", "", text)
     return [a or b for a, b in re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$", text, flags=re.S)]
 
@@ -61,8 +63,8 @@ INDEXED = [name for name in WHERE if "_" in name]
 
 
 def used(chapter):
-    text = CHAPTERS[chapter].read_text()
-    return set().union(*(symbols(formula, INDEXED) for formula in formulas(text))) - NUMBERS - FREE
+    found = [formula for page in CHAPTERS[chapter] for formula in formulas(page.read_text())]
+    return set().union(*(symbols(formula, INDEXED) for formula in found)) - NUMBERS - FREE
 
 
 def test_the_table_has_each_symbol_once():
@@ -90,3 +92,5 @@ def test_the_letters_of_a_formula():
     assert symbols("a_q - a_p", ["a_p"]) == {"a_p"}
     assert symbols(r"\hat m_{12} \cdot \lambda_2", [r"\lambda_2"]) == {"m", r"\lambda_2"}
     assert formulas("a `$x$` $y$\n```\n$z$\n```\n```{dropdown} Answer\n$u$\n```\n") == ["y", "u"]
+    quiz = "````{admonition} Quick check\n$p$\n```{dropdown} Answer\n$q$\n```\n````\n$r$\n```python\n$x$\n```\n"
+    assert formulas(quiz) == ["p", "q", "r"]
