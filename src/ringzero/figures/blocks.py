@@ -87,9 +87,11 @@ def shares(
 
     Raises ValueError when there is nothing to draw, or for a share of a part that is not there.
     """
-    unknown = {part for held in rows.values() for part in held} - set(parts)
-    if unknown or not parts or not rows:
-        raise ValueError(f"no part is called {sorted(unknown)}; give parts, and holders with shares of {list(parts)}")
+    if not parts or not rows:
+        raise ValueError("there is nothing to draw; give parts, and holders with their shares")
+    unknown = sorted({part for held in rows.values() for part in held} - set(parts))
+    if unknown:
+        raise ValueError(f"no part is called {unknown[0]!r}; there are {', '.join(parts)}")
     left, top, between = 14 + LETTER * max(map(len, rows)), 26, 16
     lefts, x = {}, left
     for name, (size, _) in parts.items():
