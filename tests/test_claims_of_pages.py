@@ -1,6 +1,7 @@
 """What pages 6, 10 and 11 say about their own runs: their cells, executed here, and the claim beside them."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,13 @@ def test_plain_zero_trains_as_adamw_in_one_process(plain_zero, ranks, width, dev
         torch.testing.assert_close(ended[stage][0], alone, rtol=1e-4, atol=1e-5)
     assert torch.equal(ended[1][0], ended[2][0])
     assert torch.equal(ended[1][0], ended[3][0])
+
+
+@pytest.mark.parametrize("device", ["cpu", "strict"])
+def test_plain_zero_with_gathers_ahead_is_the_same(plain_zero, device):
+    names = {**plain_zero, "plain": {3: launch(plain_zero["train_plain"], 3, world_size=4, device="cpu").returns}}
+    made = run(CHAPTER_11, "class Zero3Ahead(Zero3):", **names, launch=partial(launch, device=device))
+    assert all(torch.equal(each, made["plain"][3][0]) for each in made["ahead"])
 
 
 @pytest.mark.parametrize(("ranks", "width"), [(1, 7), (2, 4), (3, 7)])
