@@ -156,7 +156,7 @@ def test_plain_zero_trains_as_adamw_in_one_process(plain_zero, ranks, width, dev
 
 @pytest.mark.parametrize("device", ["cpu", "strict"])
 def test_plain_zero_with_gathers_ahead_is_the_same(plain_zero, device):
-    names = {**plain_zero, "plain": {3: launch(plain_zero["train_plain"], 3, world_size=4, device="cpu").returns}}
+    names = {**plain_zero, "plain": {3: launch(plain_zero["train_plain"], 3, world_size=4, device=device).returns}}
     made = run(CHAPTER_11, "class Zero3Ahead(Zero3):", **names, launch=partial(launch, device=device))
     assert all(torch.equal(each, made["plain"][3][0]) for each in made["ahead"])
 
