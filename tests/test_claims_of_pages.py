@@ -130,7 +130,7 @@ PLAIN_ZERO = ("class Layer:", "class Zero1:", "class Zero2(Zero1):", "class Zero
 @pytest.fixture(scope="module")
 def plain_zero():
     """The ZeRO that page 11 writes in plain torch."""
-    return run(CHAPTER_11, *PLAIN_ZERO, "def bytes_of")
+    return run(CHAPTER_11, *PLAIN_ZERO, "def bytes_of", launch=launch)
 
 
 def padded(width, ranks):
@@ -156,9 +156,11 @@ def test_plain_zero_trains_as_adamw_in_one_process(plain_zero, ranks, width, dev
 
 @pytest.mark.parametrize("device", ["cpu", "strict"])
 def test_plain_zero_with_gathers_ahead_is_the_same(plain_zero, device):
-    names = {**plain_zero, "plain": {3: launch(plain_zero["train_plain"], 3, world_size=4, device=device).returns}}
-    made = run(CHAPTER_11, "class Zero3Ahead(Zero3):", **names, launch=partial(launch, device=device))
-    assert all(torch.equal(each, made["plain"][3][0]) for each in made["ahead"])
+    stage_3 = launch(plain_zero["train_plain"], 3, world_size=4, device=device).returns
+    there = plain_zero | {"plain": {3: stage_3}, "launch": partial(launch, device=device)}
+    made = run(CHAPTER_11, "class Zero3Ahead(Zero3):", **there)
+    assert "Zero3Ahead" in str(made["PLAIN"]["3, ahead"])
+    assert all(torch.equal(each, stage_3[0]) for each in made["ahead"])
 
 
 @pytest.mark.parametrize(("ranks", "width"), [(1, 7), (2, 4), (3, 7)])

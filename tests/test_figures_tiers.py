@@ -60,7 +60,10 @@ def test_shares_are_filled_where_the_holder_has_them_and_outlined_where_not():
     left = float(named(figure, "rect", "whole")[1].get("x"))
     assert [width for _, width in filled] == [40, 60, 60]
     assert filled[1:] == [(left, 60), (left + 180, 60)]
-    assert "rank 0: parameters whole, 0.25 of states; …: as the others; rank 3: no parameters, 0.25 of states" in figure.alt
+    assert (
+        "rank 0: parameters whole, 0.25 of states; …: as the others; rank 3: no parameters, 0.25 of states"
+        in figure.alt
+    )
     assert [text.text for text in named(figure, "text", "part")] == list(PARTS)
 
 
