@@ -76,7 +76,7 @@ def shares(
     rows: Mapping[str, Share],
     *,
     title: str,
-    per_size: float = 28,
+    per_size: float = 18,
     caption: str | None = None,
 ) -> Figure:
     """Draw which share of each part every holder has.
@@ -120,7 +120,7 @@ def shares(
                 )
         y += SHARE_ROW + SHARE_GAP
     description = "; ".join(f"{holder}: {_in_words(parts, held)}" for holder, held in rows.items())
-    opening = svg_open(x, y, title, description)
+    opening = svg_open(x, y, title, description, 0.7)
     return frame(
         f'{opening}<g font-size="12" fill="currentColor">{"".join(drawing)}</g></svg>',
         f"{title}. {description}",
