@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 BOOK = Path(__file__).resolve().parents[1] / "book"
-CHAPTERS = {int(page.name[:2]): page for page in sorted(BOOK.glob("[0-9][0-9]_*.md"))}
+CHAPTERS = {}  # by number: the pages of each, such as 06_, 06b_ and 06c_
+for _page in sorted(BOOK.glob("[0-9][0-9]*_*.md")):
+    CHAPTERS.setdefault(int(_page.name[:2]), []).append(_page)
 LOWER = "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi chi psi omega ell"
 UPPER = "Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega"
 NAMES = {*LOWER.split(), *UPPER.split()}  # commands that are letters
@@ -62,8 +64,8 @@ INDEXED = [name for name in WHERE if "_" in name]
 
 
 def used(chapter):
-    text = CHAPTERS[chapter].read_text()
-    return set().union(*(symbols(formula, INDEXED) for formula in formulas(text))) - NUMBERS - FREE
+    found = [formula for page in CHAPTERS[chapter] for formula in formulas(page.read_text())]
+    return set().union(*(symbols(formula, INDEXED) for formula in found)) - NUMBERS - FREE
 
 
 def test_the_table_has_each_symbol_once():
