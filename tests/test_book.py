@@ -70,17 +70,11 @@ def test_a_chapter_says_what_it_needs_and_ends_with_exercises(name):
     assert re.findall(r"^\*\*(\d+)\.\*\*", exercises, re.MULTILINE)[:5] == ["1", "2", "3", "4", "5"]
 
 
-# Chapters whose quick checks are still to be written.
-NO_QUIZ_YET = [
-    *("06_data_parallel", "07_servers_and_failures", "08_without_full_sync", "09_sending_less"),
-    *("10_where_the_memory_goes", "11_zero", "12_past_the_gpu_memory", "13_will_it_overlap"),
-    *("14_seeing_it", "15_choosing_a_plan"),
-]
 QUIZ = re.compile(r"^````\{admonition\} Quick check\n:class: quiz\n(.*?)^````$", re.DOTALL | re.MULTILINE)
 ANSWER = re.compile(r"\A(.+?)^```\{dropdown\} Answer\n(.+?)^```\n\Z", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", [name for name in PAGES if name[:2].isdigit() and name not in NO_QUIZ_YET])
+@pytest.mark.parametrize("name", [name for name in PAGES if name[:2].isdigit()])
 def test_a_chapter_asks_twice_and_folds_the_answers(name):
     text = (ROOT / f"book/{name}.md").read_text()
     quizzes = list(QUIZ.finditer(text))
