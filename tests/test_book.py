@@ -70,6 +70,28 @@ def test_a_chapter_says_what_it_needs_and_ends_with_exercises(name):
     assert re.findall(r"^\*\*(\d+)\.\*\*", exercises, re.MULTILINE)[:5] == ["1", "2", "3", "4", "5"]
 
 
+QUIZ = re.compile(r"^````\{admonition\} Quick check\n:class: quiz\n(.*?)^````$", re.DOTALL | re.MULTILINE)
+ANSWER = re.compile(r"\A(.+?)^```\{dropdown\} Answer\n(.+?)^```\n\Z", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name[:2].isdigit()])
+def test_a_chapter_asks_twice_and_folds_the_answers(name):
+    text = (ROOT / f"book/{name}.md").read_text()
+    quizzes = list(QUIZ.finditer(text))
+    assert len(quizzes) >= 2
+    assert len(quizzes) == text.count(":class: quiz"), "one is not in the form that QUIZ has"
+    for quiz in quizzes:
+        found = ANSWER.fullmatch(quiz[1])
+        assert found, quiz[1]
+        question, answer = found.groups()
+        assert "?" in question
+        assert len(answer.split()) > 5, "an answer says why"
+    # The first comes early, the second when much has been read, both before the exercises.
+    exercises = text.index("\n## Exercises\n")
+    assert quizzes[0].start() < 0.5 * exercises
+    assert 0.5 * exercises < quizzes[-1].start() < exercises
+
+
 class Links(HTMLParser):
     def __init__(self, text):
         super().__init__()

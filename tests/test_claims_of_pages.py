@@ -1,10 +1,13 @@
-"""What pages 6 and 10 say about their own runs: their cells, executed here, and the claim beside them."""
+"""What pages 6, 10 and 11 say about their own runs: their cells, executed here, and the claim beside them."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+
+from ringzero import launch
 
 BOOK = Path(__file__).resolve().parents[1] / "book"
 
@@ -28,7 +31,7 @@ def run(page, *beginnings, **names):
     return made
 
 
-CHAPTER_6, CHAPTER_10 = "06_data_parallel.md", "10_where_the_memory_goes.md"
+CHAPTER_6B, CHAPTER_10 = "06b_awkward_cases.md", "10_where_the_memory_goes.md"
 
 
 def test_decoupled_decay_beside_l2(capsys):
@@ -78,18 +81,12 @@ def test_torch_reads_the_allocator_s_variable_under_both_names():
 
 @pytest.fixture(scope="module")
 def chapter_6():
-    """The names of its first cell, without its run."""
-    text = (BOOK / CHAPTER_6).read_text()
-    first = re.search(
-        r"^```\{code-cell\} python\n(.*?)\ncompare\(NaiveDataParallel\)\n```$", text, re.DOTALL | re.MULTILINE
-    )
-    made = {"__name__": "page"}
-    exec(first[1], made)
-    return made
+    """The names of the first cell of its awkward cases."""
+    return run(CHAPTER_6B, "from contextlib import nullcontext")
 
 
 def test_the_mean_of_means_is_not_the_mean(chapter_6, capsys):
-    made = run(CHAPTER_6, "LENGTHS = ", **chapter_6)
+    made = run(CHAPTER_6B, "LENGTHS = ", **chapter_6)
     one, wrong, right = re.findall(r"loss ([\d.]+)", capsys.readouterr().out)
     assert float(wrong) > 1.5 * float(one)
     assert float(right) == pytest.approx(float(one), abs=0.002)
@@ -97,7 +94,7 @@ def test_the_mean_of_means_is_not_the_mean(chapter_6, capsys):
 
 
 def test_synced_statistics_are_those_of_one_process(chapter_6):
-    made = run(CHAPTER_6, "class SumOverRanks", "def with_norm", **chapter_6)
+    made = run(CHAPTER_6B, "class SumOverRanks", "def with_norm", **chapter_6)
     off, apart = {}, {}
     for way, of_ranks in made["ended"].items():
         four, means = (torch.stack(each) for each in zip(*of_ranks, strict=True))
@@ -111,16 +108,67 @@ def test_synced_statistics_are_those_of_one_process(chapter_6):
 
 
 def test_batch_arithmetic(chapter_6):
-    accumulation = run(CHAPTER_6, "def accumulation", **chapter_6)["accumulation"]
+    accumulation = run(CHAPTER_6B, "def accumulation", **chapter_6)["accumulation"]
     assert [accumulation(2**22, 4096, 2, n) for n in (128, 192, 256, 384, 512, 1024)] == [4, None, 2, None, 1, None]
     for ranks in (128, 256, 512):
         assert 2 * 4096 * accumulation(2**22, 4096, 2, ranks) * ranks == 2**22
 
 
 def test_sums_in_16_bits(chapter_6):
-    made = run(CHAPTER_6, "def errors(", **chapter_6)
+    made = run(CHAPTER_6B, "def errors(", **chapter_6)
     ring, once = made["in_a_ring"], made["added_in_fp32"]
     assert ring[0] < 0.01
     assert all(later > earlier for earlier, later in zip(ring[1:], ring[2:], strict=False))
     assert ring[8] > 5 * ring[2]
     assert max(once) < 0.003
+
+
+CHAPTER_11 = "11_zero.md"
+PLAIN_ZERO = ("class Layer:", "class Zero1:", "class Zero2(Zero1):", "class Zero3(Zero2):", "class Zero0:")
+
+
+@pytest.fixture(scope="module")
+def plain_zero():
+    """The ZeRO that page 11 writes in plain torch."""
+    return run(CHAPTER_11, *PLAIN_ZERO, "def bytes_of", launch=launch)
+
+
+def padded(width, ranks):
+    """Numbers of the three layers, each with zeros up to a multiple of the ranks; and without."""
+    numbers = width * width + width
+    return 3 * ranks * -(-numbers // ranks), 3 * numbers
+
+
+@pytest.mark.parametrize("device", ["cpu", "strict"])
+@pytest.mark.parametrize(("ranks", "width"), [(1, 7), (2, 4), (3, 4), (3, 7)])
+def test_plain_zero_trains_as_adamw_in_one_process(plain_zero, ranks, width, device):
+    alone = plain_zero["in_one_process"](width=width)
+    started = plain_zero["in_one_process"](steps=0, width=width)
+    assert (alone - started).abs().max() > 0.05
+    ended = {}
+    for stage in (0, 1, 2, 3):
+        ended[stage] = launch(plain_zero["train_plain"], stage, 10, width, world_size=ranks, device=device).returns
+        assert all(torch.equal(other, ended[stage][0]) for other in ended[stage])
+        torch.testing.assert_close(ended[stage][0], alone, rtol=1e-4, atol=1e-5)
+    assert torch.equal(ended[1][0], ended[2][0])
+    assert torch.equal(ended[1][0], ended[3][0])
+
+
+@pytest.mark.parametrize("device", ["cpu", "strict"])
+def test_plain_zero_with_gathers_ahead_is_the_same(plain_zero, device):
+    stage_3 = launch(plain_zero["train_plain"], 3, world_size=4, device=device).returns
+    there = plain_zero | {"plain": {3: stage_3}, "launch": partial(launch, device=device)}
+    made = run(CHAPTER_11, "class Zero3Ahead(Zero3):", **there)
+    assert "Zero3Ahead" in str(made["PLAIN"]["3, ahead"])
+    assert all(torch.equal(each, stage_3[0]) for each in made["ahead"])
+
+
+@pytest.mark.parametrize(("ranks", "width"), [(1, 7), (2, 4), (3, 7)])
+def test_plain_zero_holds_and_sends_what_its_stage_says(plain_zero, ranks, width):
+    whole, true = padded(width, ranks)
+    for stage in (0, 1, 2, 3):
+        for held, sent in launch(plain_zero["count_plain"], stage, width, world_size=ranks, trace=True).returns:
+            cut = [1 if stage < least else ranks for least in (3, 2, 1)]
+            numbers = (whole, true if stage < 2 else whole, whole if stage else true)
+            assert held == [size * n // c for size, n, c in zip((4, 4, 8), numbers, cut, strict=True)]
+            assert sent == pytest.approx(4 * (3 if stage == 3 else 2) * numbers[2] * (ranks - 1) / ranks)

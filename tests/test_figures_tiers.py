@@ -5,16 +5,19 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from ringzero.figures.blocks import blocks
+from ringzero.figures.blocks import blocks, shares
 from ringzero.figures.lanes import lanes
 from ringzero.figures.traffic import traffic
 
 SVG = "{http://www.w3.org/2000/svg}"
 HELD = {"device": [("parameters", 2, 0), ("", 1, 1)], "host": [("states", 12, 2)], "file": []}
+PARTS = {"parameters": (2, 4), "states": (12, 2)}
+SHARES = {"rank 0": {"parameters": (0, 1), "states": (0, 0.25)}, "…": {}, "rank 3": {"states": (0.75, 1)}}
 WORK = {"copies": [("a", 0, 1, 0), ("b", 1, 2, 1)], "compute": [("a", 1, 3, 0), ("b", 3, 5, 1)]}
 SENT = {(0, 1): 100, (1, 2): 400, (2, 3): 100, (3, 0): 400, (0, 2): 0}
 FIGURES = {
     "blocks": lambda: blocks(HELD, title="Who", notes={"file": "nothing here"}, caption="Held."),
+    "shares": lambda: shares(PARTS, SHARES, title="Whose", per_size=20),
     "lanes": lambda: lanes(WORK, unit="ms", title="When"),
     "traffic": lambda: traffic(SENT, ranks_per_node=2, ranks=4, title="Whom"),
 }
@@ -49,6 +52,21 @@ def test_blocks_are_as_wide_as_they_are_large_and_rows_below_each_other():
     assert [float(block.get("width")) for block in named(half, "rect", "block")][2] == pytest.approx(200)
 
 
+def test_shares_are_filled_where_the_holder_has_them_and_outlined_where_not():
+    figure = FIGURES["shares"]()
+    wholes = [float(whole.get("width")) for whole in named(figure, "rect", "whole")]
+    assert wholes == [40, 240, 40, 240]  # two holders, two parts; the others are dots
+    filled = [(float(share.get("x")), float(share.get("width"))) for share in named(figure, "rect", "share")]
+    left = float(named(figure, "rect", "whole")[1].get("x"))
+    assert [width for _, width in filled] == [40, 60, 60]
+    assert filled[1:] == [(left, 60), (left + 180, 60)]
+    assert (
+        "rank 0: parameters whole, 0.25 of states; …: as the others; rank 3: no parameters, 0.25 of states"
+        in figure.alt
+    )
+    assert [text.text for text in named(figure, "text", "part")] == list(PARTS)
+
+
 def test_lanes_have_a_bar_for_each_work_where_it_is():
     figure = FIGURES["lanes"]()
     bars = named(figure, "rect", "work")
@@ -77,6 +95,8 @@ def test_traffic_has_an_arrow_for_each_pair_and_tells_nodes_apart():
     [
         (lambda: blocks({}, title="x"), "there are no blocks"),
         (lambda: blocks({"a": []}, title="x"), "there are no blocks"),
+        (lambda: shares(PARTS, {"a": {"states": (0, 1), "moods": (0, 1)}}, title="x"), "no part is called 'moods'"),
+        (lambda: shares(PARTS, {}, title="x"), "nothing to draw"),
         (lambda: lanes({"a": []}, unit="s", title="x"), "lanes are empty"),
         (lambda: lanes({"a": [("b", 2, 1, 0)]}, unit="s", title="x"), "starts at 2 and ends at 1"),
         (lambda: traffic({}, ranks_per_node=3, ranks=4, title="x"), "whole nodes of 3"),

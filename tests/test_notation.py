@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 BOOK = Path(__file__).resolve().parents[1] / "book"
-CHAPTERS = {int(page.name[:2]): page for page in sorted(BOOK.glob("[0-9][0-9]_*.md"))}
+CHAPTERS = {}  # by number: the pages of each, such as 06_, 06b_ and 06c_
+for _page in sorted(BOOK.glob("[0-9][0-9]*_*.md")):
+    CHAPTERS.setdefault(int(_page.name[:2]), []).append(_page)
 LOWER = "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi chi psi omega ell"
 UPPER = "Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega"
 NAMES = {*LOWER.split(), *UPPER.split()}  # commands that are letters
@@ -16,9 +18,9 @@ NUMBERS = {"e", r"\pi"}
 def formulas(text):
     """What stands between dollars, outside of code; answers and admonitions count."""
     text = re.sub(r"^---\n.*?\n---\n", "", text, flags=re.S)
-    text = re.sub(r"^````+.*$", "", text, flags=re.M)  # around admonitions that have an answer inside
-    keep = r"```\{(dropdown|admonition|list-table|note|tip|warning)"
-    text = re.sub(r"^```.*?^```$", lambda m: m[0] if re.match(keep, m[0]) else "", text, flags=re.S | re.M)
+    keep = r"`{3,}\{(dropdown|admonition|list-table|note|tip|warning)"
+    fenced = r"^(`{3,})[^`\n]*\n.*?^\1$"  # closed by as many marks as open it: an admonition may hold an answer
+    text = re.sub(fenced, lambda m: m[0] if re.match(keep, m[0]) else "", text, flags=re.S | re.M)
     text = re.sub(r"`[^`\n]*`", "", text)
     return [a or b for a, b in re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$", text, flags=re.S)]
 
@@ -58,8 +60,8 @@ INDEXED = [name for name in WHERE if "_" in name]
 
 
 def used(chapter):
-    text = CHAPTERS[chapter].read_text()
-    return set().union(*(symbols(formula, INDEXED) for formula in formulas(text))) - NUMBERS - FREE
+    found = [formula for page in CHAPTERS[chapter] for formula in formulas(page.read_text())]
+    return set().union(*(symbols(formula, INDEXED) for formula in found)) - NUMBERS - FREE
 
 
 def test_the_table_has_each_symbol_once():
@@ -84,6 +86,6 @@ def test_the_letters_of_a_formula():
     assert symbols(r"2\frac{N-1}{N}\Psi + m_1 \text{ for } m", ["m_1"]) == {"N", r"\Psi", "m_1", "m"}
     assert symbols("a_q - a_p", ["a_p"]) == {"a_p"}
     assert symbols(r"\hat m_{12} \cdot \lambda_2", [r"\lambda_2"]) == {"m", r"\lambda_2"}
-    answer = "```{dropdown} Answer\n$u$\n```\n"
-    assert formulas(f"a `$x$` $y$\n```\n$z$\n```\n{answer}") == ["y", "u"]
-    assert formulas(f"````{{admonition}} Quick check\n$x$\n{answer}````\n$y$\n") == ["x", "u", "y"]
+    assert formulas("a `$x$` $y$\n```\n$z$\n```\n```{dropdown} Answer\n$u$\n```\n") == ["y", "u"]
+    nested = "````{admonition} Quick check\n$x$?\n```{dropdown} Answer\n$y$\n```\n````\n\n$z$\n\n```\n$u$\n```\n"
+    assert formulas(nested) == ["x", "y", "z"]

@@ -1,4 +1,5 @@
-"""Blocks: who holds what. A row for each holder, and in it a block for each thing, as wide as it is large."""
+"""Blocks: who holds what. A row for each holder: a block for each thing it holds (``blocks``), or the share of each
+part that it has (``shares``)."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -63,3 +64,73 @@ def blocks(
     opening = svg_open(max(ends) + 4, TOP + len(rows) * (ROW + GAP), title, description)
     svg = f'{opening}<g font-size="12" fill="currentColor">{"".join(drawing)}</g></svg>'
     return frame(svg, f"{title}. {description}", caption)
+
+
+SHARE_ROW, SHARE_GAP = 22, 8  # pixels: a row's height, between rows
+
+Share = Mapping[str, tuple[float, float]]  # for each part, from where to where the holder has it, of 0 to 1
+
+
+def shares(
+    parts: Mapping[str, tuple[float, int]],
+    rows: Mapping[str, Share],
+    *,
+    title: str,
+    per_size: float = 18,
+    caption: str | None = None,
+) -> Figure:
+    """Draw which share of each part every holder has.
+
+    ``parts`` is a dict of name to ``(size, colour)``; each is an outline as wide as its size, ``per_size`` pixels for
+    one. ``rows`` is a dict of holder to its shares: ``{"gradients": (0.25, 0.5)}`` is the second quarter, filled. A
+    holder without shares stands for others that are left out: its row is three dots.
+
+    Raises ValueError when there is nothing to draw, or for a share of a part that is not there.
+    """
+    if not parts or not rows:
+        raise ValueError("there is nothing to draw; give parts, and holders with their shares")
+    unknown = sorted({part for held in rows.values() for part in held} - set(parts))
+    if unknown:
+        raise ValueError(f"no part is called {unknown[0]!r}; there are {', '.join(parts)}")
+    left, top, between = 14 + LETTER * max(map(len, rows)), 26, 16
+    lefts, x = {}, left
+    for name, (size, _) in parts.items():
+        lefts[name] = x
+        x += max(size * per_size, LETTER * len(name)) + between
+    drawing = [f'<text class="part" x="{lefts[name]:.1f}" y="14">{escape(name)}</text>' for name in parts]
+    y = top
+    for holder, held in rows.items():
+        middle = y + SHARE_ROW / 2 + 4
+        drawing.append(f'<text class="holder" x="2" y="{middle:g}">{escape(holder)}</text>')
+        for name, (size, colour) in parts.items():
+            wide = size * per_size
+            if not held:
+                drawing.append(f'<text x="{lefts[name] + wide / 2:.1f}" y="{middle:g}" text-anchor="middle">⋮</text>')
+                continue
+            drawing.append(
+                f'<rect class="whole" x="{lefts[name]:.1f}" y="{y:g}" width="{wide:.1f}" height="{SHARE_ROW}" '
+                'fill="none" stroke="currentColor" stroke-width="0.7" stroke-dasharray="2 3"/>'
+            )
+            start, end = held.get(name, (0.0, 0.0))
+            if end > start:
+                drawing.append(
+                    f'<rect class="share" x="{lefts[name] + start * wide:.1f}" y="{y:g}" '
+                    f'width="{max((end - start) * wide, 1):.1f}" height="{SHARE_ROW}" fill="{palette.fill(colour)}" '
+                    f'stroke="currentColor" stroke-width="0.5"><title>{escape(f"{holder}: {name}")}</title></rect>'
+                )
+        y += SHARE_ROW + SHARE_GAP
+    description = "; ".join(f"{holder}: {_in_words(parts, held)}" for holder, held in rows.items())
+    opening = svg_open(x, y, title, description, 0.7)
+    return frame(
+        f'{opening}<g font-size="12" fill="currentColor">{"".join(drawing)}</g></svg>',
+        f"{title}. {description}",
+        caption,
+    )
+
+
+def _in_words(parts, held):
+    def of(name):
+        start, end = held.get(name, (0.0, 0.0))
+        return f"{name} whole" if end - start == 1 else f"{end - start:.3g} of {name}" if end > start else f"no {name}"
+
+    return ", ".join(map(of, parts)) if held else "as the others"
