@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from ringzero.cli import main
 from ringzero.collectives import ALGORITHMS, verify
+from ringzero.collectives.compose import segmented
 from ringzero.collectives.program import Send, program
 from ringzero.collectives.ring import ring_all_reduce
 from ringzero.lab.nodes import OneNode
@@ -83,6 +84,11 @@ def test_a_large_chunk_is_cut_in_the_segments_that_ranks_send(name, megabytes):
     sends = [sum(isinstance(step, Send) for step in program(schedule, rank, size // 4, 4).steps) for rank in range(6)]
     assert run.messages_sent().tolist() == sends
     assert run.bytes_sent(size // 4, 4).tolist() == pytest.approx(schedule.bytes_sent(size // 4, 4).tolist(), rel=1e-5)
+
+
+def test_a_chunk_cannot_be_cut_into_nothing():
+    with pytest.raises(ValueError, match="at least 1"):
+        segmented(ring_all_reduce(2), 0)
 
 
 def test_segments_let_the_way_back_begin_before_the_way_there_has_ended():
