@@ -47,15 +47,32 @@ class Kernel:
 
     @contextlib.contextmanager
     def changed(self, replacements):
-        """Run these cells with other texts, ``{cell_id: source}``; at the end, run them with their own again."""
+        """Run these cells with other texts, ``{cell_id: source}``; at the end, run them with their own again.
+
+        With them, the student's cells behind the first of them: classes there may be built on what was changed.
+        """
+        cells = sorted({*replacements, *self._solutions_behind(replacements)}, key=self.places.get)
         try:
-            for cell_id, source in replacements.items():
-                cell = self.run(cell_id, source)
+            for cell_id in cells:
+                cell = self.run(cell_id, replacements.get(cell_id))
                 assert not errors(cell), text_of(cell)
             yield self
         finally:
-            for cell_id in replacements:
+            for cell_id in cells:
                 self.run(cell_id)
+
+    def _solutions_behind(self, replacements):
+        """The code cells for solutions behind the first of these cells that is one itself."""
+        places = [self.places[cell_id] for cell_id in replacements if self._is_solution(cell_id)]
+        return [
+            cell_id
+            for cell_id, place in self.places.items()
+            if self._is_solution(cell_id) and places and place > min(places)
+        ]
+
+    def _is_solution(self, cell_id):
+        cell = self.notebook.cells[self.places[cell_id]]
+        return cell.cell_type == "code" and is_solution(cell)
 
     def with_ranks(self, world_size):
         """As ``changed``, of the parameters: another number of ranks, on the CPU."""

@@ -14,7 +14,9 @@ from urllib.parse import unquote, urldefrag, urlparse
 
 import pytest
 
+from ringzero import figures
 from ringzero.figures import palette
+from tests import predictions
 from tests.conftest import needs_browser
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -68,6 +70,28 @@ def test_a_chapter_says_what_it_needs_and_ends_with_exercises(name):
     assert re.findall(r"^\*\*(\d+)\.\*\*", exercises, re.MULTILINE)[:5] == ["1", "2", "3", "4", "5"]
 
 
+QUIZ = re.compile(r"^````\{admonition\} Quick check\n:class: quiz\n(.*?)^````$", re.DOTALL | re.MULTILINE)
+ANSWER = re.compile(r"\A(.+?)^```\{dropdown\} Answer\n(.+?)^```\n\Z", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name[:2].isdigit()])
+def test_a_chapter_asks_twice_and_folds_the_answers(name):
+    text = (ROOT / f"book/{name}.md").read_text()
+    quizzes = list(QUIZ.finditer(text))
+    assert len(quizzes) >= 2
+    assert len(quizzes) == text.count(":class: quiz"), "one is not in the form that QUIZ has"
+    for quiz in quizzes:
+        found = ANSWER.fullmatch(quiz[1])
+        assert found, quiz[1]
+        question, answer = found.groups()
+        assert "?" in question
+        assert len(answer.split()) > 5, "an answer says why"
+    # The first comes early, the second when much has been read, both before the exercises.
+    exercises = text.index("\n## Exercises\n")
+    assert quizzes[0].start() < 0.5 * exercises
+    assert 0.5 * exercises < quizzes[-1].start() < exercises
+
+
 class Links(HTMLParser):
     def __init__(self, text):
         super().__init__()
@@ -113,6 +137,47 @@ def test_every_page_with_cells_can_be_downloaded_as_a_notebook(site):
     for page in with_cells:
         assert (site / f"_sources/{page}.ipynb").is_file(), page
         assert f"_sources/{page}.ipynb" in (site / f"{page}.html").read_text(), page
+
+
+PAIR = r'"[^"]*\b(ratio|measured / predicted|predicted / measured|formula / counted)\b[^"]*"'
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name[:2].isdigit()])
+def test_what_misses_its_prediction_is_explained(site, name):
+    """A measured value further than a fifth from its prediction is followed by an admonition of the class ``why``."""
+    html = (site / f"{name}.html").read_text()
+    if re.search(PAIR, (ROOT / f"book/{name}.md").read_text()):
+        assert predictions.pairs(html), "the page names such columns, but none of its tables is read as one"
+    assert predictions.unexplained(html) == []
+
+
+def table(head, *rows):
+    return figures.table(rows, head).html
+
+
+WHY = '<div class="why admonition"><p>Because.</p></div>'
+PAIRS = {
+    "a ratio": (table(("", "ms", "ratio"), ("ring", "9", "1.31")), [1.31]),
+    "its own words": (table(("", "measured / one link"), ("ring", "0.70")), [0.7]),
+    "two columns": (table(("", "predicted (ms)", "measured (ms)"), ("ring", "2,000", "1,000.0")), [0.5]),
+    "one cell": (table(("", "bytes, formula / counted"), ("ring", "100 / 300"), ("tree", "none")), [3.0]),
+    "the table's head": (table(("predicted / counted", "rank 0"), ("ring", "4 / 2")), [0.5]),
+    "printed": ('<div class="cell_output"><pre>predicted 1.60 times as fast, measured 0.80 times</pre></div>', [0.5]),
+    "no pair": (table(("", "measured (ms)", "of it waiting"), ("ring", "2", "1")), []),
+    "code": ("<div><pre>predicted 1, measured 5</pre></div>", []),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_pairs_are_found_and_explained_only_by_what_follows(pair):
+    html, ratios = PAIRS[pair]
+    inside = "<section id='page'><h1>P</h1><section id='one'><section id='deeper'>{}</section>{}</section>{}</section>"
+    for below, after, is_explained in (("", "", False), (WHY, "", True), ("", f"<section>{WHY}</section>", False)):
+        found = predictions.pairs(inside.format(html, below, after))
+        assert [each.ratio for each in found] == pytest.approx(ratios)
+        assert all(each.explained == is_explained for each in found)
+    before = predictions.pairs(f"<section><section>{WHY}{html}</section></section>")
+    assert not any(each.explained for each in before)
 
 
 def wait_for_mathematics(page):

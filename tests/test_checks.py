@@ -346,7 +346,7 @@ def test_hang_names_the_ranks_and_keeps_what_was_done():
     assert points == pytest.approx(1.33)
     assert reasons[0] is None
     assert "no end after" in reasons[1]
-    assert "rank 0 waits in absent" in reasons[1]
+    assert "rank 1 sent rank 0 nothing; rank 0 waits to receive from rank 1, test_checks.py line" in reasons[1]
     assert "rank 1 had returned" in reasons[1]
     assert "not run: absent_for_large hung with 3 ranks, 200 float32 numbers" in reasons[2]
 

@@ -396,3 +396,9 @@ def test_queues_show_what_runs_what_waits_and_what_stands_behind():
     assert "What never runs: rank 0: send to 1" in queues(ring(None))._repr_html_()
     with pytest.raises(ValueError, match="nothing to draw"):
         queues([])
+
+
+def test_an_empty_cell_of_a_table_is_no_heading():
+    html = table([("ring", 1), ("", 2)], head=("", "ms")).html
+    assert html.count("<th") - html.count("<thead") == 2  # "ms" and "ring"
+    assert html.count("<td></td>") == 2

@@ -18,6 +18,7 @@ import nbformat
 import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader.utils import compute_checksum
 
 from ringzero.grading import course as courses
 from ringzero.grading import verdict
@@ -365,6 +366,19 @@ def test_validate_works_on_a_notebook(graded):
     shutil.copy(graded.root / "submitted" / "z_good" / LAB / f"{LAB}.ipynb", graded.top / "mine.ipynb")
     done = command("nbgrader", "validate", "mine.ipynb", top=graded.top)
     assert done.returncode == 0, done.stderr
+    assert "VALIDATION FAILED" in done.stdout  # the answer in words is not written
+
+
+def test_validate_shows_the_table_of_a_check_that_fails(graded):
+    rows = 'Row("doubles", False, "it triples", 0.0, 2.0), Row("at all", True, "", 1.0, 1.0)'
+    shows = f'from ringzero.lab.table import Row, Table\nTable("double", ({rows}), 1.0, 3.0).show()\n1.0'
+    cell = new_code_cell(shows, metadata=_metadata("test_double", grade=True, locked=True, points=3, cell_type="code"))
+    cell.metadata.nbgrader.checksum = compute_checksum(cell)
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(new_notebook(cells=[cell], metadata=kernel), graded.top / "wrong.ipynb")
+    done = command("nbgrader", "validate", "wrong.ipynb", top=graded.top)
+    assert "double: 1 of 3 points\n  FAIL  0.00/2.00  doubles\n                   it triples\n" in done.stdout, done
+    assert "show()" not in done.stdout  # no source
 
 
 def test_a_grader_that_is_killed_is_run_again_and_ends_the_same(tmp_path):

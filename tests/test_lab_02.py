@@ -30,7 +30,7 @@ WRONG_CALLS = {
     ),
     "hangs": (
         "    if dist.get_rank() != 1:\n        dist.recv(tensor, src=1)",
-        ["no end after", "rank 0 waits in ring_all_gather", "line 3", "rank 1 had returned"],
+        ["no end after", "rank 0 waits to receive from rank 1, cell", "line 3", "rank 1 had returned"],
     ),
     "ends the process": ("    import os\n    os._exit(0)", ["ended with exit status 0 before its function returned"]),
     "segmentation fault": ("    import os, signal\n    os.kill(os.getpid(), signal.SIGSEGV)", ["SIGSEGV"]),

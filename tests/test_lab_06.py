@@ -41,3 +41,29 @@ def test_a_rank_that_skips_a_gather_is_named(reference):
     score, largest = determine_grade(cell)
     assert score < largest
     assert "rank 1" in text_of(cell)
+
+
+def test_a_class_built_on_an_older_one_is_not_checked(reference):
+    """Zero2 still has the methods of the Zero1 that was there when its cell ran."""
+    reference.run("Zero1")
+    cell = reference.run("test_Zero2")
+    assert "Zero2 is built on an older Zero1: run the cell of Zero2 again, then this one" in text_of(cell)
+    for name in ("Zero2", "Zero3"):
+        reference.run(name)
+    points, possible = determine_grade(reference.run("test_Zero2"))
+    assert points == possible
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("def clip(shards, max_norm):\n    return (", "the cell of clip is no Python (line"),
+        ("not_there\ndef clip(shards, max_norm):\n    pass", "ended with an error before it defined clip again"),
+    ],
+)
+def test_a_cell_that_failed_is_not_checked_by_what_it_defined_before(reference, source, says):
+    reference.run("clip", source)
+    assert says in text_of(reference.run("test_clip"))
+    reference.run("clip")
+    points, possible = determine_grade(reference.run("test_clip"))
+    assert points == possible

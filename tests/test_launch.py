@@ -229,6 +229,25 @@ def test_what_another_thread_may_still_send_is_no_deadlock():
     assert launch(answered_by_a_thread).returns == [3.0, 3.0]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's variables")
+def test_a_rank_keeps_the_memory_it_frees():
+    """Pages that are given back and taken again would cost a fault for every 4 KiB, in each step."""
+
+    def faults():
+        import resource
+
+        def step():
+            _ = [torch.ones(2**20) for _ in range(8)]  # 32 MiB, freed at once
+            return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+        for _ in range(16):  # until the heap has grown to what a step needs
+            before = step()
+        return step() - before
+
+    pages = 8 * 2**22 / 4096
+    assert max(launch(faults, world_size=2).returns) < pages / 2
+
+
 def test_ranks_iterate_over_sets_as_separate_processes_do():
     """Programs whose order of collectives depends on a set hang on a real cluster, so they must show it here too."""
     seeds = launch(lambda: hash("a name"), world_size=4).returns

@@ -37,6 +37,7 @@ def test_a_machine_is_measured(measured):
         assert seconds >= found.seconds(collective, 2**16) > 0
         assert factor >= 1
     assert found.hooks > 0
+    assert found.meeting >= 0
     assert found.adam_seconds(10) > 0
     assert spread >= 0
 
@@ -118,6 +119,12 @@ def test_the_first_difference_is_named():
         "The first difference is in waiting for communication: 300 ms instead of 100, from 300 ms on."
     )
     assert first_difference(PREDICTED, PREDICTED) == "No part of rank 0's step is more than 20% from its prediction."
+    assert first_difference([*PREDICTED, op("forward", 0.5, 0.6)], PREDICTED) == (
+        "After 500 ms the predicted step has ended, and rank 0 did forward."
+    )
+    assert first_difference(PREDICTED[:-1], PREDICTED) == (
+        "After 400 ms optimizer was predicted, and rank 0's step has ended."
+    )
     other = [op("forward", 0, 0.1), op("optimizer", 0.1, 0.3)]
     assert first_difference(other, PREDICTED) == "After 100 ms backward was predicted, and rank 0 did optimizer."
 

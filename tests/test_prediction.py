@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from ringzero.cli import main
-from ringzero.collectives import ALGORITHMS
+from ringzero.collectives import ALGORITHMS, verify
+from ringzero.collectives.program import Send, program
 from ringzero.collectives.ring import ring_all_reduce
 from ringzero.lab.nodes import OneNode
 from ringzero.measure import prediction
@@ -70,6 +71,26 @@ def test_measured_is_the_slowest_rank_of_the_best_try():
         assert row.predicted == critical_path(schedule, 1000, TRUTH)
         assert row.in_step == price(schedule, 1000, TRUTH).seconds
     assert [its for _, its in calls] == [{}, {"chunks": prediction.PIECES}, {"shape": (2, 3)}]
+
+
+@pytest.mark.parametrize("name", ["ring", "binomial", "recursive_doubling"])
+@pytest.mark.parametrize("megabytes", [1, 4, 10, 24])
+def test_a_large_chunk_is_cut_in_the_segments_that_ranks_send(name, megabytes):
+    size = megabytes * 2**20
+    schedule = ALGORITHMS["all_reduce"][name](6)
+    run = prediction.in_segments(schedule, size)
+    verify(run)
+    sends = [sum(isinstance(step, Send) for step in program(schedule, rank, size // 4, 4).steps) for rank in range(6)]
+    assert run.messages_sent().tolist() == sends
+    assert run.bytes_sent(size // 4, 4).tolist() == pytest.approx(schedule.bytes_sent(size // 4, 4).tolist(), rel=1e-5)
+
+
+def test_segments_let_the_way_back_begin_before_the_way_there_has_ended():
+    whole = ALGORITHMS["all_reduce"]["binomial"](4)
+    model = emulated_cluster(2, 2, 125e6, inter_node_alpha=0, alpha=0, bandwidth=1e15)
+    size = 2**22
+    assert critical_path(whole, size, model) == pytest.approx(2 * size / 125e6)
+    assert critical_path(prediction.in_segments(whole, size), size, model) == pytest.approx(1.5 * size / 125e6)
 
 
 def test_a_page_without_a_cluster_compares_on_one_node():

@@ -113,6 +113,15 @@ def test_naive_adds_up_and_flat_too():
         assert timed.exposed(0) == pytest.approx(6)
 
 
+def test_where_ranks_meet_after_every_unit_they_wait_for_the_slowest():
+    units = [Unit(name, (2, 1), 1.0, 2.0) for name in "abc"]
+    lost = {}
+    for how in ("naive", "flat", "bucketed"):
+        times = [run(systems.data_parallel(units, machine(meeting=m), how=how, element=1)).seconds for m in (0, 0.5)]
+        lost[how] = times[1] - times[0]
+    assert lost == pytest.approx({"naive": 3 * 0.5, "flat": 0, "bucketed": 0})
+
+
 @pytest.mark.parametrize("layers", [1, 2, 5])
 @pytest.mark.parametrize("per_byte", [0.1, 2.0, 5.0])
 def test_buckets_leave_while_the_backward_pass_goes_on(layers, per_byte):
@@ -198,6 +207,31 @@ def test_offloading_overlaps_copies_with_the_host_s_steps():
     timed = run(systems.zero(stack(4, 4), machine(0, 0, 1, **its), 2, element=1, bucket_bytes=1, offload=True))
     # Gradients go down from 6 to 22, one on its way while the next is made; 4 steps of 4 s; the last copy up.
     assert timed.seconds == pytest.approx(22 + 16 + 4)
+
+
+def test_offloaded_parameters_are_gathered_once_all_are_stepped():
+    """The library's gathers are in the optimizer's thread, behind its last step."""
+    its = {"copies": 1e9, "host_adam": 1.0}
+    timed = run(systems.zero(stack(4, 4), machine(0, 1.0, **its), 2, element=1, bucket_bytes=1, offload=True))
+    last_step = max(op.end for op in of_kind(timed, "optimizer"))
+    assert min(op.start for op in of_kind(timed, "all_gather")) >= last_step
+
+
+def test_stage_3_pays_for_its_hooks_once_a_unit_and_pass():
+    free = machine(0, 0)
+    paid = machine(0, 0, hooks=0.25)
+    seconds = lambda stage, on: run(systems.zero(stack(5), on, stage, element=1)).seconds  # noqa: E731
+    assert seconds(3, paid) - seconds(3, free) == pytest.approx(2 * 5 * 0.25)
+    assert seconds(2, paid) == seconds(2, free)
+
+
+def test_what_a_stage_copies_takes_time():
+    """2 bytes of memory for each byte: gradients into their bucket; from stage 2 on the rank's shard out of what is
+    freed, the whole buffer's on 1 rank; in stage 3 also the shard into what is gathered, twice."""
+    slow = machine(0, 0, ranks=1, memory_bandwidth=2.0)
+    seconds = [run(systems.zero(stack(1, 8), slow, stage, element=1)).seconds for stage in (1, 2, 3)]
+    adam = slow.adam_seconds(8)
+    assert seconds == pytest.approx([3 + 8 + adam, 3 + 8 + 8 + adam, 3 + 8 + 8 + 2 * 8 + adam])
 
 
 def test_compression_and_an_optimizer_beside_what_still_travels():

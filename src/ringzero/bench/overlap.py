@@ -34,7 +34,7 @@ def rows(links=(LOOPBACK, *RATES), models=None, ways=None, steps=STEPS, progress
         ranks = machine.OneNode(2) if alone else ringzero.Cluster(nodes=2, ranks_per_node=1, inter_node=link)
         with nullcontext(ranks) if alone else ranks as cluster:
             for name, shape in chosen.items():
-                here = _quietly(machine, cluster, sorted((n, *both) for n in TOKENS for both in set(shape.sides)), how)
+                here = _quietly(cluster, sorted((n, *both) for n in TOKENS for both in set(shape.sides)), how)
                 taken = cluster.launch(training.measured, ways, shape, steps, timeout=600).returns
                 now = here.now(training.step_seconds(taken, training.REFERENCE))
                 for way in ways:
@@ -49,8 +49,10 @@ def rows(links=(LOOPBACK, *RATES), models=None, ways=None, steps=STEPS, progress
     return made + summary(found)
 
 
-def _quietly(machine, cluster, shapes, how):
+def _quietly(cluster, shapes, how):
     """The machine, measured again while it is busy; the quietest of some measurements."""
+    from ringzero.measure import machine
+
     found = []
     while not found or (found[-1].spread > machine.QUIET and len(found) < BUSY_TRIES):
         found.append(machine.measure(cluster, shapes, **how))

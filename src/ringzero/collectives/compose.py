@@ -1,10 +1,11 @@
 """Larger schedules from smaller ones. See also ``Rounds``: ``a + b`` one after the other, ``backwards``."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from ringzero.collectives.schedule import Round, Rounds, Traffic, traffic_in_chunks
+from ringzero.collectives.schedule import Round, Rounds, Schedule, Traffic, traffic_in_chunks
 
 
 def side_by_side(rounds: Sequence[Round], ranks: np.ndarray, chunks: np.ndarray) -> Rounds:
@@ -27,6 +28,26 @@ def side_by_side(rounds: Sequence[Round], ranks: np.ndarray, chunks: np.ndarray)
             yield Traffic(ranks[:, src].ravel(), ranks[:, dst].ravel(), share, reduced, times)
 
     return Rounds(len(rounds), round, alike)
+
+
+def segmented(schedule: Schedule, pieces: int) -> Schedule:
+    """``schedule``, which works in place, with each chunk cut into ``pieces``, each a round behind the piece before it.
+
+    Raises ValueError for fewer than one piece.
+    """
+    if pieces < 1:
+        raise ValueError(f"pieces is {pieces!r}; cut each chunk into at least 1")
+    if pieces == 1:
+        return schedule
+    rounds = schedule.rounds
+
+    def together(step):
+        busy = [(rounds[step - s], s) for s in range(pieces) if 0 <= step - s < len(rounds)]
+        columns = ((one.src, one.dst, one.chunk * pieces + s, one.reduce) for one, s in busy)
+        return Round(*map(np.concatenate, zip(*columns, strict=True)))
+
+    overlapping = Rounds(len(rounds) + pieces - 1, together)
+    return replace(schedule, chunks=schedule.chunks * pieces, rounds=overlapping)
 
 
 def pipeline(

@@ -14,6 +14,7 @@ from ringzero.record import recorder, sources
 
 QUEUES = "queues"  # the file in a call's folder that says: the ranks' operations go through queues, as on NCCL
 ENDS = {"returned": "had returned", "gone": "was lost"}  # of a rank that was not running any more, in words
+SLOW = "Every message had both its ends, so the ranks were slow rather than stuck; give the call a longer timeout."
 FRAMES = 8  # of each rank's stack, innermost first
 
 
@@ -54,9 +55,7 @@ def timeout(call: Path, running: Iterable[int], world_size: int, seconds: float,
     """
     states = states_of(call, world_size)
     stuck = [rank for rank in running if states[rank].state == "running"]
-    sentence = diagnose([states[rank] for rank in range(world_size)]) or (
-        "Every message had both its ends, so the ranks were slow rather than stuck; give the call a longer timeout."
-    )
+    sentence = diagnose([states[rank] for rank in range(world_size)]) or SLOW
     how = f"were stuck for good, seen after {seconds:.1f} s" if deadlocked else f"were not done after {seconds:g} s"
     lines = [f"{world_size} ranks {how}: {sentence}"]
     for rank, state in states.items():
@@ -88,7 +87,8 @@ def states_of(call: Path, world_size: int) -> dict[int, RankState]:
     states = {}
     for rank in range(world_size):
         stack = _stack(call, rank)
-        own = [(file, line, name) for file, line, name in stack if not sources.is_plumbing(file)]
+        own = [frame for frame in stack if not sources.is_package_code(frame[0])]
+        own = own or [frame for frame in stack if not sources.is_plumbing(frame[0])]
         operations = recorder.read(call / f"{rank}.trace", rank)
         finished = "returned" if (call / f"{rank}.result").exists() else "running"
         states[rank] = RankState(

@@ -51,15 +51,23 @@ def svg_open(width: float, height: float, title: str, description: str, smallest
 
 
 def table(rows: Iterable[Sequence], head: Sequence | None = None, caption: str | None = None) -> Figure:
-    """A small HTML table. ``rows`` are sequences of cells; the first cell of each heads its row."""
+    """A small HTML table. ``rows`` are sequences of cells; the first cell of each heads its row.
+
+    An empty cell heads nothing: it is no ``th``, which a screen reader would announce.
+    """
     rows = list(rows)
     parts = ['<table class="rz-table">']
     if head:
-        parts.append("<thead><tr>" + "".join(f'<th scope="col">{escape(str(c))}</th>' for c in head) + "</tr></thead>")
+        parts.append("<thead><tr>" + "".join(_heading(cell, "col") for cell in head) + "</tr></thead>")
     parts.append("<tbody>")
     for first, *rest in rows:
         cells = "".join(f"<td>{escape(str(cell))}</td>" for cell in rest)
-        parts.append(f'<tr><th scope="row">{escape(str(first))}</th>{cells}</tr>')
+        parts.append(f"<tr>{_heading(first, 'row')}{cells}</tr>")
     parts.append("</tbody></table>")
     text = "; ".join(", ".join(str(cell) for cell in row) for row in rows)
     return frame("".join(parts), text, caption)
+
+
+def _heading(cell, scope):
+    said = escape(str(cell))
+    return f'<th scope="{scope}">{said}</th>' if said else "<td></td>"

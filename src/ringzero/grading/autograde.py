@@ -27,15 +27,18 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import rmtree
 
 from ringzero.grading import verdict
+from ringzero.grading.validate import ShowsTables
 from ringzero.processes.fence import end_leftovers
 
 LARGEST_NOTEBOOK = 50_000_000  # bytes
 
 
 def install():
-    """Have the ``nbgrader`` command, and nbgrader's own server, grade with ``CourseAutograde``."""
+    """Have ``nbgrader``, the command and the server, grade with ``CourseAutograde``, validate with ``ShowsTables``."""
     import nbgrader.apps.api
     import nbgrader.apps.autogradeapp
+    import nbgrader.apps.validateapp
+    import nbgrader.server_extensions.validate_assignment.handlers
 
     warnings.filterwarnings("ignore", category=sqlalchemy.exc.SAWarning)  # nbgrader's own, three for each submission
     scripts = str(Path(sys.executable).parent)
@@ -43,6 +46,8 @@ def install():
         os.environ["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])
     for module in (nbgrader.apps.api, nbgrader.apps.autogradeapp):
         module.Autograde = CourseAutograde
+    for module in (nbgrader.apps.validateapp, nbgrader.server_extensions.validate_assignment.handlers):
+        module.Validator = ShowsTables
 
 
 class CourseAutograde(nbgrader.converters.Autograde):

@@ -122,12 +122,14 @@ class Check:
             self._execute()
             self.verdicts = [self._judge(*claim) for claim in self._claims]
         total = sum(verdict.weight for verdict in self.verdicts) or 1
-        rows, seen = [], set()
+        rows: list[Row] = []
+        said: dict[str, str] = {}  # reason -> the first claim that failed for it
         for text, why, weight in self.verdicts:
             possible = self.points * weight / total
-            reason = "as above" if why and why in seen else why or ""
+            reason = f"as for “{said[why]}”" if why in said else why or ""
             rows.append(Row(text, why is None, reason, possible if why is None else 0.0, possible))
-            seen.add(why)
+            if why:
+                said.setdefault(why, text)
         if rows and all(row.holds for row in rows):
             points = self.points
         else:

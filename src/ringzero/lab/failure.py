@@ -2,8 +2,10 @@
 
 import re
 
+from ringzero.explain.report import SLOW
 from ringzero.lab.runs import Run
 from ringzero.ranks import RankError
+from ringzero.record import sources
 from ringzero.record.operation import pairs
 
 
@@ -73,25 +75,32 @@ def ended(error: RankError, rank: int) -> str:
     return one_line(text) + (f" · {place.removeprefix('File ')}" if place else "")
 
 
-def places(error: RankError, reports: list) -> str:
-    """Where each rank was when the time was up, from the RankTimeout."""
+def no_end(error: RankError, seconds: float, reports: list) -> str:
+    """Why the ranks had not ended after ``seconds``: ``launch``'s sentence, or where each rank was if it has none."""
+    why = why_stuck(error)
+    if why in ("", SLOW):
+        why = _places(error, reports)
+    return f"no end after {seconds:.0f} s: {why}"
+
+
+def why_stuck(error: RankError) -> str:
+    """The sentence that says why the ranks wait for one another, from the RankTimeout."""
+    return one_line(str(error).splitlines()[0].partition(": ")[2], longest=700)
+
+
+def _places(error, reports):
+    """Where each rank was when the time was up: the innermost line that a student wrote."""
     found = []
     for rank, report in enumerate(reports):
         if report is not None and "error" not in report:
             found.append(f"rank {rank} had returned")
             continue
         block = re.search(rf"^rank {rank} was at((?:\n  File .*)*)", str(error), re.MULTILINE)
-        frames = _without_harness(block[1]).strip().splitlines() if block else []
-        place = re.match(r'File "?(.*?)"?, line (\d+) in (.*)', frames[0].strip()) if frames else None
-        found.append(
-            f"rank {rank} waits in {place[3]} ({place[1]}, line {place[2]})" if place else f"rank {rank} did not return"
-        )
+        frames = re.findall(r'File "?(.*?)"?, line (\d+) in (.*)', block[1]) if block else []
+        own = [frame for frame in frames if not sources.is_package_code(frame[0])]
+        file, line, name = (own or frames or [("", "", "")])[0]
+        found.append(f"rank {rank} was in {name} ({file}, line {line})" if name else f"rank {rank} did not return")
     return "; ".join(found)
-
-
-def why_stuck(error: RankError) -> str:
-    """The sentence that says why the ranks wait for one another, from the RankTimeout."""
-    return one_line(str(error).splitlines()[0].partition(": ")[2], longest=700)
 
 
 def is_harness(filename: str) -> bool:

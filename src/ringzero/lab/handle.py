@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ringzero.lab.parameters import notebook_names
+from ringzero.lab.stale import why_stale
 
 
 class Handle(NamedTuple):
@@ -48,6 +49,8 @@ def of(function: str | Callable) -> Handle:
     if value is None or not callable(value):
         what = "not defined" if value is None else f"{value!r}, not a function"
         return Handle(name, version, problem=f"{name} is {what}: run the cell that defines it, then this one")
+    if isinstance(function, str) and (stale := why_stale(name, value)):
+        return Handle(name, version, problem=stale)
     try:
         code = cloudpickle.dumps(value)
     except Exception as error:

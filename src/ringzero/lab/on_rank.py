@@ -12,6 +12,7 @@ import torch
 
 from ringzero.collectives.run import forget_scratch
 from ringzero.lab import failure
+from ringzero.lab.payloads import no_other_way
 from ringzero.lab.runs import Case, Run
 from ringzero.processes import plain
 from ringzero.record import recorder, sources
@@ -114,7 +115,7 @@ class Player:
             self._kept.append(buffer)
         self._before = len(recorder.recorded())
         forget_scratch()  # of the case before: a check may count every byte that is held
-        with recorder.noting_heads() if self._watched else contextlib.nullcontext():
+        with recorder.noting_heads() if self._watched else contextlib.nullcontext(), no_other_way():
             value = self._function(*args, **case.options)
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()
@@ -131,15 +132,14 @@ class Player:
 
     def error_report(self, error: BaseException) -> dict:
         frames = [
-            [sources.label(frame.filename), frame.lineno, frame.name, frame.line or ""]
+            frame
             for frame in traceback.extract_tb(error.__traceback__)
-            if not sources.is_plumbing(frame.filename) and not failure.is_harness(frame.filename)
+            if not sources.is_package_code(frame.filename) and not any(where in frame.filename for where in ELSEWHERE)
         ]
-        own = [frame for frame in frames if not any(where in str(frame[0]) for where in ELSEWHERE)]
         return {
             "error": type(error).__name__,
             "message": str(error),
-            "frames": own or frames,
+            "frames": [[sources.label(each.filename), each.lineno, each.name, each.line or ""] for each in frames],
             "operations": self._operations(),
             "time": time.time(),
         }

@@ -30,8 +30,11 @@ GROUPS = ("_new_process_group_helper", "_get_default_store", "_get_process_group
 STORES = ("FileStore", "TCPStore", "HashStore", "ProcessGroupGloo")
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 SOCKETS = ("socket.connect", "socket.bind", "socket.sendto", "mmap.__new__")
+NAMES = ("os.mkdir", "os.rename", "os.link", "os.symlink", "os.utime", "os.setxattr")  # can say something, too
+PROCESSES = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork")
 
-_closed = False  # whether files and sockets are closed now; an audit hook cannot be taken out again
+_closed = False  # whether files and sockets are closed now
+_hooked = False  # an audit hook cannot be taken out again
 
 
 @contextmanager
@@ -46,7 +49,7 @@ def payloads() -> Iterator[list[torch.Tensor]]:
             method = vars(TracedProcessGroup)[name]
             stack.callback(setattr, TracedProcessGroup, name, method)
             setattr(TracedProcessGroup, name, _keeping(method, place, given))
-        stack.enter_context(_no_other_way())
+        stack.enter_context(no_other_way())
         yield given
 
 
@@ -67,11 +70,12 @@ def _tensors(tree):
 
 
 @contextmanager
-def _no_other_way():
-    global _closed
-    if not getattr(_audit, "installed", False):
+def no_other_way() -> Iterator[None]:
+    """Inside, another process group, a store, a socket and a file opened for writing raise an error."""
+    global _closed, _hooked
+    if not _hooked:
         sys.addaudithook(_audit)
-        _audit.installed = True
+        _hooked = True
     with ExitStack() as stack:
         for name in GROUPS:
             function = getattr(distributed_c10d, name, None)
@@ -83,7 +87,7 @@ def _no_other_way():
             if kind is not None:
                 stack.callback(setattr, kind, "__init__", kind.__init__)
                 kind.__init__ = _refuse
-        world = distributed_c10d._world.pg_map
+        world: dict[Any, Any] = distributed_c10d._world.pg_map
         for group, (backend, store) in list(world.items()):
             stack.callback(partial(world.__setitem__, group, (backend, store)))
             world[group] = (backend, None)
@@ -106,5 +110,5 @@ def _audit(event, args):
         return
     if event == "open" and isinstance(args[2], int) and args[2] & WRITES:
         raise PermissionError(f"{args[0]!r} is opened for writing: ranks may talk through the default group alone")
-    if event in SOCKETS:
+    if event in (*SOCKETS, *NAMES, *PROCESSES):
         raise PermissionError(f"{event}: ranks may talk through the default process group alone")

@@ -64,6 +64,7 @@ def measure(cluster: Nodes, shapes: Sequence[tuple[int, int, int]] = SHAPES, siz
         host_adam=adam,
         products=products,
         hooks=max(rank.hooks for rank in each),
+        meeting=mean(rank.meeting for rank in each),
         beside={(name, group): beside[name] for name in COLLECTIVES for group in groups},
     )
     return Measured(found, max(rank.spread for rank in each), max(rank.reference for rank in each))

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from ringzero.collectives import Schedule
 from ringzero.collectives.algorithms import ALGORITHMS
 from ringzero.collectives.algorithms import options as options_of
+from ringzero.collectives.compose import segmented
+from ringzero.collectives.program import SEGMENT_BYTES
 from ringzero.measure.links import Nodes, times
 from ringzero.network import Topology, critical_path, price
 
@@ -50,6 +52,16 @@ def compare(
             measured = min(map(max, zip(*of_ranks, strict=True)))
             found.append(Comparison(name, size, measured, predicted[name], price(schedule, size, model).seconds))
     return found
+
+
+def in_segments(schedule: Schedule, size: float) -> Schedule:
+    """``schedule`` at its best on a buffer of ``size`` bytes, where a chunk of more than ``SEGMENT_BYTES`` is cut.
+
+    The next round then begins with the first segment while the second is on its way. Over gloo that needs luck:
+    a receiver that is sending on the same connection says too late that it is ready. So ``compare`` does not count on
+    it.
+    """
+    return segmented(schedule, max(1, ceil(size / schedule.chunks / SEGMENT_BYTES)))
 
 
 def _plan(name: str, model: Topology) -> tuple[Schedule, dict[str, Any]]:

@@ -23,6 +23,7 @@ from ringzero.zero import ZeroStage3
 
 TINY, UNITS = 8, 16  # width and number of units
 LAYERS, DEEP = 4, 12  # of a stack
+MET, MET_TOKENS = 640, 160  # width and tokens of layers between which ranks meet
 CACHE_BYTES = 2**26  # more than what a cache keeps from one training step to the next
 ELEMENTS = 2**22  # of an optimizer's step: with gradients and states, more than a cache holds
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
@@ -37,10 +38,9 @@ class Rates(NamedTuple):
     adam: float  # of an element
     moved: float  # of a byte read or written, where a gradient moves into its bucket
     collectives: dict[str, list[tuple[int, float]]]  # {name: [(bytes, seconds), ...]}
-    beside: dict[
-        str, list[tuple[int, float, float]]
-    ]  # {name: [(bytes, seconds beside computing, factor of computing), ...]}
+    beside: dict[str, list[tuple[int, float, float]]]  # {name: [(bytes, seconds beside computing, its factor), ...]}
     hooks: float  # of a unit in one pass, in stage 3, whatever its size
+    meeting: float  # of a meeting of all ranks in the middle of computing, beside what its collective takes
     spread: float
     reference: float  # of ``reference()``
 
@@ -62,8 +62,8 @@ def rates(shapes: Sequence[tuple[int, int, int]], sizes: Sequence[int], tries: i
     }
     beside = _beside(collectives, group, tries)
     return Rates(
-        products, _adam(tries), _moved(tries), collectives, beside, _hooks(tries), max(map(_spread, both_ways)),
-        statistics.median(clock),
+        products, _adam(tries), _moved(tries), collectives, beside, _hooks(tries), _meeting(group, tries),
+        max(map(_spread, both_ways)), statistics.median(clock),
     )  # fmt: skip
 
 
@@ -116,8 +116,8 @@ def _adam(tries: int) -> float:
 
 
 def _moved(tries: int) -> float:
-    into = torch.empty(ELEMENTS)
-    return _median(lambda: torch.div(torch.empty(ELEMENTS), 2, out=into), tries) / (8 * ELEMENTS)
+    of, into = torch.ones(ELEMENTS), torch.empty(ELEMENTS)
+    return _median(lambda: torch.div(of, 2, out=into), tries) / (8 * ELEMENTS)
 
 
 def _hooks(tries: int) -> float:
@@ -128,6 +128,20 @@ def _hooks(tries: int) -> float:
     x = torch.randn(1, TINY)
     without, with_hooks = (_median(partial(_pass, model, x), 3 * tries) for model in (plain, zero))
     return max(0.0, with_hooks - without) / (2 * UNITS)
+
+
+def _meeting(group: Any, tries: int) -> float:
+    """Ranks that compute the same are not ready at the same moment; where they meet after every layer, they wait for
+    the slowest each time."""
+    layers, x = [nn.Linear(MET, MET) for _ in range(DEEP)], torch.randn(MET_TOKENS, MET)
+    model = nn.Sequential(*layers)
+    number = torch.zeros(1)
+    alone = _median(partial(_pass, model, x), 3 * tries)
+    in_a_row = _median(lambda: [dist.all_reduce(number, group=group) for _ in range(DEEP)], tries)
+    for layer in layers:
+        layer.weight.register_post_accumulate_grad_hook(lambda _: dist.all_reduce(number, group=group))
+    together = _median(partial(_pass, model, x), 3 * tries)
+    return max(0.0, together - alone - in_a_row) / DEEP
 
 
 def _pass(model: nn.Module, x: torch.Tensor) -> None:

@@ -1,7 +1,7 @@
 """Where a measured step first parts from the predicted one."""
 
 from collections.abc import Iterable
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import NamedTuple
 
 from ringzero.record.operation import COMPUTE, Operation
@@ -54,7 +54,11 @@ def first_difference(
     """
     there, here = phases(predicted, rank), phases(measured, rank, begin)
     step = max((phase.end for phase in there), default=0.0)
-    for one, other in zip(_worth_it(here, step), _worth_it(there, step), strict=False):
+    for one, other in zip_longest(_worth_it(here, step), _worth_it(there, step)):
+        if other is None:
+            return f"After {one.start * 1e3:.0f} ms the predicted step has ended, and rank {rank} did {one.name}."
+        if one is None:
+            return f"After {other.start * 1e3:.0f} ms {other.name} was predicted, and rank {rank}'s step has ended."
         if one.name != other.name:
             return f"After {other.start * 1e3:.0f} ms {other.name} was predicted, and rank {rank} did {one.name}."
         if abs(one.seconds - other.seconds) > share * other.seconds:

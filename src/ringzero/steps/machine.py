@@ -5,8 +5,8 @@
 
 A schedule takes ``latency + seconds_per_byte * bytes``: its price on a topology is such a line, and so is what is
 fitted to measured times. Where a collective has several schedules, the fastest counts. Where it was measured, its
-seconds at other sizes are on the line between the two nearest. Groups are "all" ranks, those of
-one "node", and one rank of each of the "nodes".
+seconds at other sizes are on the line between the two nearest. Groups are "all" ranks, those of one "node", and one
+rank of each of the "nodes".
 """
 
 import json
@@ -49,6 +49,7 @@ class Machine:
     ``copies``        bytes a second between the device and the host's memory, each way
     ``host_adam``     the same on the host; by default as on the device
     ``hooks``         seconds of a unit in one pass in which ZeRO-3 gathers and frees it, whatever its size
+    ``meeting``       seconds that ranks wait for the slowest of them where all meet in the middle of computing
     ``memory_bytes``  that a rank's device has
     ``peak_flops``    what MFU is a share of, where it is known
     """
@@ -64,6 +65,7 @@ class Machine:
     adam: float | None = None
     host_adam: float | None = None
     hooks: float = 0.0
+    meeting: float = 0.0
     memory_bytes: float = math.inf
     peak_flops: float | None = None
     products: tuple[tuple[float, ...], ...] = ()
@@ -138,7 +140,8 @@ class Machine:
         """
         rows = tuple((n, i, o, fw * factor, bw * factor) for n, i, o, fw, bw in self.products)
         more = {each: getattr(self, each) * factor for each in ("flops", "memory_bandwidth", "copies")}
-        less = {each: getattr(self, each) and getattr(self, each) / factor for each in ("adam", "host_adam", "hooks")}
+        seconds = ("adam", "host_adam", "hooks", "meeting")
+        less = {each: getattr(self, each) and getattr(self, each) / factor for each in seconds}
         return replace(self, products=rows, **more, **less)
 
     def save(self, file: str | Path) -> None:

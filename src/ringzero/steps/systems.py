@@ -1,7 +1,7 @@
 """The training steps of the book as tasks: data parallelism, ZeRO, offloading, tensor and pipeline parallelism.
 
-Each function returns a ``Step``; ``run(step)`` gives it times. Ranks that do the same are drawn
-once, as rank 0. Sizes are in bytes of ``element`` bytes each, as gradients and parameters travel.
+Each function returns a ``Step``; ``run(step)`` gives it times. Ranks that do the same are drawn once, as rank 0. Sizes
+are in bytes of ``element`` bytes each, as gradients and parameters travel.
 """
 
 from collections import defaultdict
@@ -47,7 +47,10 @@ def data_parallel(
         size = bucket.elements * element * share
         if packing:
             after = step.add("compress", 0, "compute", COMPUTE, packing * bucket.elements, after=[after])
-        number = _collective(step, machine, "all_reduce", size, after=[after], name=f"bucket {len(came)}")
+        meets = how == "naive" and (not came or came[-1][0].last != bucket.last)  # the rest of a unit comes with it
+        number = _collective(
+            step, machine, "all_reduce", size, late=meets * machine.meeting, after=[after], name=f"bucket {len(came)}"
+        )
         came.append((bucket, number))
         return number
 
@@ -90,7 +93,7 @@ def zero(
     shards = machine.group_size(group)
     held = _states(units, element, stage, shards, offload)
     step = Step(f"ZeRO-{stage}" + ", hybrid" * hybrid + ", offloaded" * offload, base=held)
-    gathers = _Gathers(step, units, machine, group, element, prefetch) if stage == 3 else None
+    gathers = _Gathers(step, units, machine, group, element, prefetch) if stage == 3 else WHOLE
     last = _forward(step, units, gathers)
     reduced: list[tuple[Bucket, int]] = []
 
@@ -224,15 +227,13 @@ def one_stage_order(schedule: str, stage: int, stages: int, micro_batches: int) 
 
 
 def _collective(step: Step, machine: Machine, kind: str, size: float, group: str = "all", queue: str = "network",
-                copied: float = 0.0, **details: Any) -> int:  # fmt: skip
-    """Append what rank 0 does in a collective on ``size`` bytes, and that ``copied`` bytes are read or written with it.
-
-    Returns its number.
-    """
+                copied: float = 0.0, late: float = 0.0, **details: Any) -> int:  # fmt: skip
+    """Append what rank 0 does in a collective on ``size`` bytes, with ``copied`` bytes that are read or written for it,
+    and the seconds for which it waits for ``late`` ranks. Returns its number."""
     beside, slows = machine.beside_computing(kind, size, group)
-    seconds, moved = machine.seconds(kind, size, group), copied / machine.memory_bandwidth
+    seconds, more = machine.seconds(kind, size, group), copied / machine.memory_bandwidth + late
     return step.add(
-        kind, 0, queue, NETWORK, seconds + moved, bytes=int(size), beside=beside + moved, slows=slows, **details
+        kind, 0, queue, NETWORK, seconds + more, bytes=int(size), beside=beside + more, slows=slows, **details
     )
 
 
@@ -254,15 +255,35 @@ def _one_tensor_each(units: Sequence[Unit]) -> list[Bucket]:
     ]
 
 
-class _Gathers:
+class _Whole:
+    """Below stage 3 every unit's parameters are there: nothing is gathered, freed or hooked."""
+
+    hooks = 0.0  # seconds of a unit in a pass
+
+    def begin(self, order: Sequence[int]) -> None:
+        """A pass through the units in this order begins."""
+
+    def need(self, unit: int, now: int | None) -> int | None:
+        """The task after which the unit can compute; ``now`` is the last one before it."""
+        return None
+
+    def size(self, unit: int) -> float:
+        """Bytes that are freed once the unit has computed."""
+        return 0.0
+
+
+WHOLE = _Whole()
+
+
+class _Gathers(_Whole):
     """Stage 3's gathers of parameters, ``prefetch`` units ahead of the one that is needed."""
 
     def __init__(self, step: Step, units: Sequence[Unit], machine: Machine, group: str, element: float, prefetch: int):
         self._step, self._units, self._machine, self._group = step, units, machine, group
         self._element, self._prefetch = element, prefetch
+        self.hooks = machine.hooks
 
     def begin(self, order: Sequence[int]) -> None:
-        """A pass through the units in this order begins."""
         self._order, self._numbers = order, dict[int, int]()
 
     def need(self, unit: int, now: int | None) -> int:
@@ -277,25 +298,18 @@ class _Gathers:
             )  # fmt: skip
         return self._numbers[unit]
 
-    @property
-    def hooks(self) -> float:
-        return self._machine.hooks
-
     def size(self, unit: int) -> float:
         return self._units[unit].elements * self._element
 
 
-def _forward(step: Step, units: Sequence[Unit], gathers: _Gathers | None = None) -> int | None:
+def _forward(step: Step, units: Sequence[Unit], gathers: _Whole = WHOLE) -> int | None:
     """The forward pass. Returns its last task."""
     last = None
-    if gathers:
-        gathers.begin(range(len(units)))
+    gathers.begin(range(len(units)))
     for number, unit in enumerate(units):
-        gathered = gathers.need(number, last) if gathers else None
         last = step.add(
-            "forward", 0, "compute", COMPUTE, unit.forward + (gathers.hooks if gathers else 0.0),
-            after=[last, gathered],
-            name=unit.name, holds=unit.kept, frees=gathers.size(number) if gathers else 0.0,
+            "forward", 0, "compute", COMPUTE, unit.forward + gathers.hooks, after=[last, gathers.need(number, last)],
+            name=unit.name, holds=unit.kept, frees=gathers.size(number),
         )  # fmt: skip
     return last
 
@@ -309,7 +323,7 @@ def _backward(
     machine: Machine,
     element: float,
     waits_for: int | None,
-    gathers: _Gathers | None = None,
+    gathers: _Whole = WHOLE,
     holds_gradients: bool = False,
 ) -> int | None:
     """The backward pass. ``leave(bucket, after)`` sends a full bucket; so many ``waits_for`` may be on their way while
@@ -317,17 +331,14 @@ def _backward(
     left: list[int] = []
     blocked = None
     order = range(len(units) - 1, -1, -1)
-    if gathers:
-        gathers.begin(order)
+    gathers.begin(order)
     for number in order:
         unit = units[number]
-        gathered = gathers.need(number, last) if gathers else None
         moved = 2 * unit.elements * element / machine.memory_bandwidth  # gradients move into their bucket
-        moved += gathers.hooks if gathers else 0.0
         last = step.add(
-            "backward", 0, "compute", COMPUTE, unit.backward + moved, after=[last, gathered, blocked], name=unit.name,
-            holds=unit.elements * element * holds_gradients,
-            frees=unit.kept + (gathers.size(number) if gathers else 0.0),
+            "backward", 0, "compute", COMPUTE, unit.backward + moved + gathers.hooks,
+            after=[last, gathers.need(number, last), blocked], name=unit.name,
+            holds=unit.elements * element * holds_gradients, frees=unit.kept + gathers.size(number),
         )  # fmt: skip
         for bucket in cut:
             if bucket.last == number:

@@ -15,7 +15,7 @@ def layer_vectors(named: dict) -> dict:
     """``{layer: its tensors laid end to end}`` of ``{parameter's name: tensor}``."""
     layers: dict[str, list] = {}
     for name, tensor in named.items():
-        layers.setdefault(name.rpartition(".")[0], []).append(tensor.detach().reshape(-1))
+        layers.setdefault(".".join(name.split(".")[:2]), []).append(tensor.detach().reshape(-1))
     return {layer: torch.cat(parts) for layer, parts in layers.items()}
 
 

@@ -26,8 +26,8 @@ ADAMW: dict[str, Any] = {"lr": 1e-2, "betas": (0.9, 0.999), "eps": 1e-5, "weight
 NUMBERS = ("exp_avg", "exp_avg_sq")  # AdamW's, for each parameter
 
 
-def network(seed: int, hidden: tuple = HIDDEN) -> training.Model:
-    return training.Model(seed, hidden)
+def network(seed: int, hidden: tuple = HIDDEN, double: tuple = ()) -> training.Model:
+    return training.Model(seed, hidden, double)
 
 
 def numbers(shape: tuple, seed: int) -> torch.Tensor:
@@ -36,8 +36,9 @@ def numbers(shape: tuple, seed: int) -> torch.Tensor:
 
 
 def train(
-    make: Callable, *, seed: int, steps: int = 2, passes: int = 1, hidden: tuple = HIDDEN, then: Callable | None = None
-) -> dict:
+    make: Callable, *, seed: int, steps: int = 2, passes: int = 1, hidden: tuple = HIDDEN, double: tuple = (),
+    then: Callable | None = None,
+) -> dict:  # fmt: skip
     """On a rank: ``steps`` steps of ``passes`` backward passes each, and what there is to report of them.
 
     Reported are the ``gradients`` of the first step (shards), the states after the ``first`` and the ``last`` (see
@@ -46,7 +47,7 @@ def train(
     """
     warnings.filterwarnings("ignore", "Full backward hook is firing")  # at the first layer, in stage 3
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    module = network(seed, hidden)
+    module = network(seed, hidden, double)
     report, before = {}, len(recorder.recorded())
     with MemoryTimeline(module) as memory:
         zero = make(list(module.layers))
@@ -71,6 +72,7 @@ def train(
             _label(zero.gradients, "gradients")
             memory.mark("reduced")
             zero.step()
+            _must_be_tensors(zero.states)
             _label([number for state in zero.states for number in state.values()], "optimizer")
             memory.mark("step")
             if step == 0:
@@ -97,12 +99,14 @@ def train_and_save(checkpoint: Callable, *stages: Callable, stage: int, **case: 
     return train(make, then=save, **case)
 
 
-def alone(ranks: int, *, seed: int, steps: int = 2, passes: int = 1, hidden: tuple = HIDDEN, **_: Any) -> dict:
+def alone(
+    ranks: int, *, seed: int, steps: int = 2, passes: int = 1, hidden: tuple = HIDDEN, double: tuple = (), **_: Any
+) -> dict:
     """What ``train`` comes to in one process that does the parts of all ranks, by the parameters' names.
 
     ``gradients`` of the first step, parameters after the ``first`` and the ``last``, AdamW's ``NUMBERS``, ``output``.
     """
-    module = network(seed, hidden)
+    module = network(seed, hidden, double)
     optimizer = torch.optim.AdamW(module.parameters(), **ADAMW)
     report: dict[str, Any] = {}
     for step in range(steps):
@@ -165,6 +169,14 @@ def _must_be_their_own(zero):
     for part in (zero, *zero.flats):
         if type(part).__module__.startswith(("ringzero", "torch")):
             raise RuntimeError(f"{type(part).__module__}.{type(part).__name__} is not to be used: write it yourself")
+
+
+def _must_be_tensors(states):
+    for i, state in enumerate(states):
+        for name, number in state.items():
+            if not isinstance(number, (torch.Tensor, int, float)):
+                kind = f"{type(number).__module__}.{type(number).__name__}".removeprefix("builtins.")
+                raise RuntimeError(f"states[{i}][{name!r}] is a {kind}: keep tensors, whose memory can be counted")
 
 
 def _phases(history):

@@ -19,7 +19,8 @@ from ringzero.record import recorder
 
 INPUTS, OUTPUTS, SAMPLES = 6, 3, 8  # samples a rank and batch
 RATE = 0.1
-MODEL = ("seed", "hidden", "frozen", "tied", "skipped", "skipped_on_odd")  # options of a case that make the model
+# Options of a case that make the model.
+MODEL = ("seed", "hidden", "double", "frozen", "tied", "skipped", "skipped_on_odd", "zeros_on_odd")
 
 
 class Mark(torch.autograd.Function):
@@ -42,12 +43,16 @@ class Model(nn.Module):
     ``seed``     of parameters and buffers; they are made on the CPU, so the same on every device
     ``frozen``   numbers of layers that are not trained
     ``tied``     two layers that have one weight between them
+    ``double``   layers of two matrices, with a tanh between them
     ``skipped``  layers that are not used: on no rank, or on odd ranks only with ``skipped_on_odd``
+    ``zeros_on_odd``  layers whose output is 0 on odd ranks, so that their gradients are zeros there
 
     ``begun[i]`` is when the last backward pass came to layer i, ``seen`` all samples of the forward passes.
     """
 
-    def __init__(self, seed, hidden=(11, 5, 13), frozen=(), tied=(), skipped=(), skipped_on_odd=()):
+    def __init__(
+        self, seed, hidden=(11, 5, 13), double=(), frozen=(), tied=(), skipped=(), skipped_on_odd=(), zeros_on_odd=()
+    ):
         super().__init__()
         torch.manual_seed(seed)
         widths = [INPUTS, *hidden, OUTPUTS]
@@ -56,12 +61,15 @@ class Model(nn.Module):
             self.register_buffer("scale", 1 + torch.rand(OUTPUTS))
             self.register_buffer("shift", torch.rand(OUTPUTS), persistent=False)
             self.register_buffer("count", torch.randint(1000, ()))
+            for i in double:
+                width = self.layers[i].out_features
+                self.layers[i] = nn.Sequential(self.layers[i], nn.Tanh(), nn.Linear(width, width))
         if tied:
             one, other = tied
             self.layers[other].weight = self.layers[one].weight
         for i in frozen:
             self.layers[i].requires_grad_(False)
-        self.skipped, self.skipped_on_odd = skipped, skipped_on_odd
+        self.skipped, self.skipped_on_odd, self.zeros_on_odd = skipped, skipped_on_odd, zeros_on_odd
         self.begun, self.seen = {}, []
         self.to(torch.get_default_device())
 
@@ -70,6 +78,7 @@ class Model(nn.Module):
         for i, layer in enumerate(self.layers):
             if i not in self.skipped and not (rank % 2 and i in self.skipped_on_odd):
                 x = torch.tanh(Mark.apply(layer(x), self.begun, i))
+                x = 0 * x if rank % 2 and i in self.zeros_on_odd else x
         return x * self.scale + self.shift
 
     def trained(self):
