@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 
 from ringzero import launch
 
@@ -152,6 +153,29 @@ def test_plain_zero_trains_as_adamw_in_one_process(plain_zero, ranks, width, dev
         torch.testing.assert_close(ended[stage][0], alone, rtol=1e-4, atol=1e-5)
     assert torch.equal(ended[1][0], ended[2][0])
     assert torch.equal(ended[1][0], ended[3][0])
+
+
+def reduced(zero, model, batch, width):
+    """On a rank: the shards of the gradients, as the optimizer gets them."""
+    trainer, ranks = zero(model(width), lr=0.01), dist.get_world_size()
+    trainer.model(batch(0, width)[dist.get_rank() :: ranks]).square().mean().backward()
+    if zero.__name__ == "Zero1":
+        for layer in trainer.layers:
+            layer.reduce_gradients()
+    return torch.cat([layer.shard.grad for layer in trainer.layers])
+
+
+@pytest.mark.parametrize("name", ["Zero1", "Zero2", "Zero3"])
+def test_plain_zero_reduces_to_the_gradient_of_the_whole_batch(plain_zero, name):
+    """AdamW steps alike for a sum and for a mean, so the gradients themselves are looked at."""
+    model, batch, width, ranks = plain_zero["model"], plain_zero["batch"], 7, 3
+    alone = model(width)
+    alone(batch(0, width)).square().mean().backward()
+    whole = [torch.cat([p.grad.flatten() for p in layer.parameters()]) for layer in alone]
+    shards = [torch.nn.functional.pad(each, (0, -len(each) % ranks)).chunk(ranks) for each in whole]
+    expected = [torch.cat(of_a_rank) for of_a_rank in zip(*shards, strict=True)]
+    got = launch(reduced, plain_zero[name], model, batch, width, world_size=ranks).returns
+    torch.testing.assert_close(got, expected)
 
 
 @pytest.mark.parametrize("device", ["cpu", "strict"])
