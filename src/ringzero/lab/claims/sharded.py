@@ -52,6 +52,8 @@ def as_one_process(run: Run) -> str | None:
         for rank, state in enumerate(states):
             whole = {name: right[when][name] for name in state["parameters"]}
             if why := _close(what, rank, state["parameters"], whole):
+                if state["comes_and_goes"]:
+                    return f"{why}: that layer is still whole, as it was before the step. Free it once it is reduced"
                 return f"{why}; all shards are right, were they handed round?"
     outputs = [report["output"] for report in run.returned]
     return values.close("the model's output after the last step", outputs, n * [right["output"]], 1e-3)

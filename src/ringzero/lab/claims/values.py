@@ -42,6 +42,9 @@ def _count(wrong, numel):
     return f"{len(wrong)} of {numel} elements, from {first} to {last}"
 
 
+UNWRITTEN = 1e6  # times the largest right value: no mistake in a formula is that far off
+
+
 def close(what: str, got: list, expected: list, tolerance: float = 1e-4) -> str | None:
     """Why ``got[r]`` is off from the tensor ``expected[r]`` by more than ``tolerance`` times its largest element."""
     for rank, (mine, right) in enumerate(zip(got, expected, strict=True)):
@@ -80,6 +83,8 @@ def _how_far(got, right, tolerance):
     if abs(factor) > tolerance and (got - factor * right).abs().max().item() <= tolerance * abs(factor) * largest:
         return f"is {factor:.4g} times what it should be"
     off = (got - right).abs().max().item()
+    if not off <= UNWRITTEN * max(largest, 1.0):
+        return f"has values like {off:.3g}, as in memory that was never written; its largest should be {largest:.3g}"
     return f"is off by up to {off:.3g}; its largest element should be {largest:.3g}"
 
 

@@ -67,6 +67,7 @@ def train(
                 memory.mark("backward")
             del loss
             zero.reduce()
+            _must_be_reduced(zero.gradients)
             if step == 0:
                 report["gradients"] = _plain(zero.gradients)
             _label(zero.gradients, "gradients")
@@ -135,6 +136,7 @@ def _state(module, zero):
     return {
         "parameters": dict(zip(there, _plain(there.values()), strict=True)),
         "shards": _plain(flat.shard for flat in zero.flats),
+        "comes_and_goes": all(hasattr(flat, "free") for flat in zero.flats),
     }
 
 
@@ -169,6 +171,16 @@ def _must_be_their_own(zero):
     for part in (zero, *zero.flats):
         if type(part).__module__.startswith(("ringzero", "torch")):
             raise RuntimeError(f"{type(part).__module__}.{type(part).__name__} is not to be used: write it yourself")
+
+
+def _must_be_reduced(gradients):
+    missing = [i for i, gradient in enumerate(gradients) if gradient is None]
+    if not missing:
+        return
+    why = f"gradients[{missing[0]}] is None after the backward pass and reduce(): nothing reduced that layer"
+    if missing == list(range(len(gradients) - 1)):
+        why += ". Hooks made in a loop all see its last i, unless they keep it: lambda p, i=i: ..."
+    raise RuntimeError(why)
 
 
 def _must_be_tensors(states):
