@@ -111,6 +111,8 @@ def _fill(run, reports):
     run.problem = None
     for attribute in ("returned", "after", "guards_kept"):
         setattr(run, attribute, [report[attribute] for report in reports])
+    run.given = [report.get("given", []) for report in reports]
+    run.views = [report.get("view") for report in reports]
     run.operations = [[Operation(*op) for op in report["operations"]] for report in reports]
     run.device = reports[0]["device"]
 

@@ -4,6 +4,7 @@ A check never calls a student's function in its own process, nor looks into it. 
 A grader can have them sent from another one, without a change to any check.
 """
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -45,6 +46,8 @@ def of(function: str | Callable) -> Handle:
     if last is not value:
         version += 1
         _seen[name] = value, version
+    if isinstance(function, str) and (why := _does_not_parse(name)) is not None:
+        return Handle(name, version, problem=why)
     if value is None or not callable(value):
         what = "not defined" if value is None else f"{value!r}, not a function"
         return Handle(name, version, problem=f"{name} is {what}: run the cell that defines it, then this one")
@@ -55,6 +58,29 @@ def of(function: str | Callable) -> Handle:
         problem = f"{name} cannot be sent to the ranks ({why}): create what it needs inside it"
         return Handle(name, version, problem=problem)
     return Handle(name, version, code, getattr(getattr(value, "__code__", None), "co_code", b""))
+
+
+def _does_not_parse(name: str) -> str | None:
+    """Why the cell that was to define ``name`` last defined nothing, so that the notebook still has an older one."""
+    definition = re.compile(rf"^ *(?:async )?(?:def|class) +{re.escape(name)}\b", re.MULTILINE)
+    cells = notebook_names().get("In", ())
+    number = next((n for n in range(len(cells) - 1, 0, -1) if definition.search(cells[n])), None)
+    if number is None:
+        return None
+    try:
+        compile(_plain_python(cells[number]), f"cell [{number}]", "exec")
+    except SyntaxError as error:
+        line = f", line {error.lineno}: {(error.text or '').strip()}" if error.lineno else ""
+        return f"the cell that defines {name} does not parse ({error.msg} · cell [{number}]{line}): mend it and run it"
+    return None
+
+
+def _plain_python(source):
+    """A cell without IPython's own syntax."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    return source if shell is None else shell.transform_cell(source)
 
 
 def newest(old: Handle) -> Handle:

@@ -28,6 +28,7 @@ TIME, TIME_AND_THREAD = struct.Struct("<d"), struct.Struct("<dB")
 HEAD = struct.Struct("<qqq")  # how many records follow, which was waited for last (its offset, or 0), Python threads
 COUNT, WAITED = struct.Struct("<q"), struct.Struct("<qq")  # its parts, which different threads write
 NONE = -1  # no peer, no batch
+DROPPED = -1.0  # in place of the time of the first wait: nobody waits, or can wait any more
 MOST_THREADS = 255  # all later threads have this number
 
 KINDS = (
@@ -159,6 +160,11 @@ class Recorder:
         """Note that the program asked to wait for the operation recorded at ``offset``, and went on."""
         if offset is not None:
             TIME_AND_THREAD.pack_into(self._memory, offset + WAIT, time.time(), self._thread())
+
+    def was_dropped(self, offset: int) -> None:
+        """Note that the handle of the operation recorded at ``offset`` is gone, and nobody has waited for it."""
+        with contextlib.suppress(ValueError):  # the file is closed
+            TIME.pack_into(self._memory, offset + WAIT, DROPPED)
 
     def has_ended(self, offset: int | None) -> None:
         """Note that the operation recorded at ``offset`` is over: it was waited for, or computed."""
@@ -308,7 +314,7 @@ def _operation(rank, sequence, row, named):
     return Operation(
         kind=KINDS[kind],
         stream=COMMUNICATION,
-        wait=wait or None,
+        wait=wait if wait > 0 else None,
         bytes=size,
         dtype=named["dtype", dtype][0],
         peer=None if peer == NONE else peer,
@@ -319,5 +325,6 @@ def _operation(rank, sequence, row, named):
         called=named["called", called][0] if call else None,
         batch=None if batch == NONE else batch,
         head=named.get(("head", sequence), (None,))[0],
+        dropped=wait == DROPPED,
         **common,
     )

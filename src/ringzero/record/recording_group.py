@@ -126,6 +126,10 @@ class TracedMessage:
     def __getattr__(self, name):
         return getattr(self._work, name)
 
+    def __del__(self):
+        if self._offset is not None:
+            self._recorder.was_dropped(self._offset)
+
 
 class TracedWork(dist.Work):
     """The work handle of a collective. It is a ``dist.Work``, as torch's C++ code requires."""

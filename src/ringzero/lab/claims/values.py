@@ -19,10 +19,15 @@ def equal(what: str, got: list, expected: list, first_rank: int = 0) -> str | No
         if wrong:
             i = wrong[0]
             got_there, right_there = mine[i].item(), right[i].item()
-            return (
-                f"{where} is wrong in {_count(wrong, right.numel())}: [{i}] is {got_there:g}, expected {right_there:g}"
-            )
+            shown = _apart(got_there, right_there)
+            return f"{where} is wrong in {_count(wrong, right.numel())}: [{i}] is {shown[0]}, expected {shown[1]}"
     return None
+
+
+def _apart(one, other):
+    """Two different numbers as short texts that differ."""
+    short = f"{one:g}", f"{other:g}"
+    return short if short[0] != short[1] else (repr(one), repr(other))
 
 
 def _misshapen(where, got, expected):
