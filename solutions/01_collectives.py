@@ -45,6 +45,9 @@ from ringzero.figures import before_after, spacetime
 # for what rank `src` sends and puts it into `x`, which must have its size and type.
 #
 # **Guess first.** What does the last rank return?
+#
+# <details><summary>Answer</summary>100 − N: each rank takes one away and hands on what is left. On 4 ranks
+# 96.</details>
 
 
 # %%
@@ -174,6 +177,9 @@ show("broadcast", 0)
 #
 # **Guess first.** The others only send. Is there anything they could get wrong?
 #
+# <details><summary>Answer</summary>They could change their own tensor: whoever receives into it or adds in it wipes out
+# what the caller still needs.</details>
+#
 # Write `reduce`. On the root `tensor` becomes the sum. On the other ranks it must be unchanged: whoever calls it may
 # still need it. (gloo's own reduce does change it. That is allowed, and has cost people days.)
 
@@ -232,6 +238,8 @@ show("reduce", 0)
 # Now the buffer is shared out. Rank r has the right chunk r, and the root is to have them all, each in its place.
 #
 # **Guess first.** Of a buffer of S bytes on N ranks, how many bytes arrive at the root?
+#
+# <details><summary>Answer</summary>All but the root's own chunk: S(N−1)/N. Nothing else has to move.</details>
 #
 # Write `gather`. Only the root's tensor changes.
 
@@ -351,6 +359,9 @@ show("scatter", 0)
 # **Guess first.** With 8 ranks, how many times the buffer does rank 0 send then? And what is the least that a rank must
 # send, if it is the only one that has its chunk?
 #
+# <details><summary>Answer</summary>7 times, all of it in the broadcast; in the gather it only receives. A rank that
+# alone has its chunk must send that once at least, S/8, and (N−1)/N · S if nobody passes it on.</details>
+#
 # Nobody has to stand in the middle. Count rounds k = 1, 2, …, N−1: in round k, rank r sends its chunk to rank r + k and
 # receives one from rank r − k (modulo N). In each round all links work at the same time, and none carries more than
 # another.
@@ -408,6 +419,9 @@ show("all_gather")
 # receive a chunk of yours from rank r − k.
 #
 # **Guess first.** What goes wrong if you receive straight into your chunk?
+#
+# <details><summary>Answer</summary>What arrives takes the place of your own numbers, which are then missing in the
+# sum.</details>
 #
 # Write `reduce_scatter`. Return rank r's chunk, a view of `tensor`; the rest of `tensor` may hold anything. No rank
 # sends more than (N−1)/N of the buffer.
@@ -530,6 +544,9 @@ show("all_to_all")
 # **Guess first.** For 64 MiB on 4 ranks: how many MiB does the busiest rank send and receive in the one, how many in
 # the other?
 #
+# <details><summary>Answer</summary>192 MiB in and 192 MiB out through rank 0; in the other way 96 MiB in and 96 MiB out
+# at every rank.</details>
+#
 # Write `all_reduce`, in place, such that no rank sends more than 2(N−1)/N of the buffer. No all-reduce sends less.
 
 
@@ -619,6 +636,8 @@ draw("broadcast", numel=64, root=0, world_size=WORLD_SIZE)
 #
 # **Guess first.** How many rounds for 1,024 ranks? For 1,000?
 #
+# <details><summary>Answer</summary>10 for both: ⌈log₂ 1000⌉ is 10 as well. The tree just has leaves missing.</details>
+#
 # Count ranks from the root: place p is rank root + p (modulo N). In the last round the ranks at even places send to
 # place p + 1; in the one before those at multiples of 4 send to p + 2; before that those at multiples of 8 to p + 4.
 # This is the library's, for 8 ranks:
@@ -689,6 +708,8 @@ draw("tree_broadcast", numel=64, root=0, world_size=WORLD_SIZE)
 #
 # **Guess first.** In one round every rank can hear from one other. What is the least number of rounds after which each
 # can have heard of all, if a message tells of all that its sender has heard of?
+#
+# <details><summary>Answer</summary>⌈log₂ N⌉: what a rank has heard of can at most double in a round.</details>
 #
 # Write `barrier`: no rank sends more than ⌈log₂ N⌉ messages or receives more, and none has more than 8 bytes. (A tree
 # up and a tree down will do. There is a way with half the rounds.) On a GPU `wait` returns when a message is queued and

@@ -45,6 +45,9 @@ from ringzero.collectives import chunk_bounds
 # `dist.recv` return when the message is on its way or has arrived; what is received replaces the tensor's contents.
 #
 # **Guess first.** What does the last rank return here?
+#
+# <details><summary>Answer</summary>What rank 0 had: [0.0, 0.0, 0.0]. What is received takes the place of a rank's own
+# numbers.</details>
 
 
 # %%
@@ -99,6 +102,9 @@ print(chunk_bounds(12, 4), chunk_bounds(7, 3), chunk_bounds(2, 4))
 #
 # **Guess first.** With 4 ranks and 8 pieces, how many times as fast is that? Count the rounds: one round moves one
 # piece over one link, and different links work at the same time.
+#
+# <details><summary>Answer</summary>2.4 times: N − 2 + K = 10 rounds of S/8, which is 1.25 S, where the whole takes 3
+# rounds of S.</details>
 #
 # Write `pipelined_broadcast`. It changes `tensor` in place and needs to return nothing. The tensors are 1-D; `chunks`
 # is at least 1 and may be larger than the number of elements; there may be a single rank.
@@ -176,6 +182,9 @@ draw("pipelined_broadcast", numel=64, root=0, chunks=8, world_size=WORLD_SIZE)
 # **Guess first.** Which chunk does rank 0 of 4 send in the first round, and in the second? (There is one choice that
 # works. If you pick the chunk that is to stay with you, what goes wrong?)
 #
+# <details><summary>Answer</summary>Chunk 3, then chunk 2, to which it has added its own numbers. A chunk that starts at
+# you has passed N − 1 links in the end, and stays with your left neighbour.</details>
+#
 # Write `ring_reduce_scatter`. It works in place: return rank r's chunk, a view of `tensor`; the rest of `tensor` may
 # hold anything. Receive into memory of its own before you add.
 
@@ -244,6 +253,9 @@ check.score()
 # **Guess first.** The reduce-scatter took N−1 rounds. Can the all-gather take fewer, now that nothing has to be
 # added?
 #
+# <details><summary>Answer</summary>No. A chunk has N − 1 links to go until it has come to everyone, one in each
+# round.</details>
+#
 # Write `ring_all_gather`, in place.
 
 
@@ -300,6 +312,9 @@ check.score()
 #
 # **Guess first.** How many bytes does each of 4 ranks send to sum 64 MiB? And if rank 0 collected everything and sent
 # it back, how many would *it* send and receive?
+#
+# <details><summary>Answer</summary>96 MiB each, 2(N−1)/N of the buffer. Rank 0 would receive 192 MiB and send 192
+# MiB.</details>
 #
 # Write `ring_all_reduce`, in place. Two lines are enough.
 
@@ -503,6 +518,9 @@ check.score()
 # Fit your own measurements, all but the last, and predict the last one.
 #
 # **Guess first.** How far off will it be: 2 %, 20 %, a factor of 2?
+#
+# <details><summary>Answer</summary>The cell says it, and it is another number on each machine. The last size lies
+# outside of what was fitted: whatever changes with the size, such as a cache that is full, shows here first.</details>
 
 # %%
 alpha, beta = 20e-6, 1e-9  # made up, until there are measurements to fit (one rank sends nothing)
@@ -520,6 +538,9 @@ if WORLD_SIZE > 1 and seconds and written("ring_seconds", "bus_bandwidth", "fit_
 # 64 MiB.
 #
 # **Guess first.** By how much does each get slower?
+#
+# <details><summary>Answer</summary>From 2 to 14 rounds: a small message, for which α is all, takes nearly 7 times as
+# long. A large one takes up to 1.75 times as long, from 1 S to 1.75 S through each link.</details>
 
 # %%
 explore(all_reduce="ring_all_reduce", broadcast="pipelined_broadcast", seconds="ring_seconds", world_size=WORLD_SIZE)

@@ -90,6 +90,9 @@ def make_model(seed, hidden):
 #
 # **Guess first.** A rank waits in the all-reduce until the last one has come. Whose bar is then the longest, and whose
 # the shortest?
+#
+# <details><summary>Answer</summary>The late one's is the shortest, since nobody keeps it waiting. The longest belongs
+# to the rank that came first.</details>
 
 
 # %%
@@ -160,6 +163,8 @@ def broken_report(losses):
 
 # %% [markdown]
 # **Guess first.** Six steps. Which ranks return, and in which all-reduce, counted from 1, do the others wait?
+#
+# <details><summary>Answer</summary>The first sentence of the report has both. You will be asked for them.</details>
 
 
 # %%
@@ -415,6 +420,9 @@ def broken_train(seed, samples, lr, steps):
 
 # %% [markdown]
 # **Guess first.** With four times the samples the gradient is less noisy. Will the loss fall faster, slower, or alike?
+#
+# <details><summary>Answer</summary>It should fall alike: the mean over four times the samples is nearly the same
+# gradient. Compare that with the table.</details>
 
 # %%
 alone, four = (examine(broken_train, 5, 16, 0.25, 20, ranks=n) for n in (1, 4))
@@ -581,6 +589,9 @@ def broken_hooks(seed, samples, hidden, lr, steps):
 # %% [markdown]
 # **Guess first.** If some rank's gradient were left out of the average, which would you see first: a wrong loss, a
 # hang, or models that differ?
+#
+# <details><summary>Answer</summary>Models that differ, after the first step. Nothing hangs, and each of the losses
+# falls.</details>
 
 # %%
 for steps in range(4):
@@ -748,6 +759,9 @@ def broken_sums(tensor, sizes):
 
 # %% [markdown]
 # **Guess first.** Every rank sums all pieces, in a loop that is the same on every rank. What could go wrong?
+#
+# <details><summary>Answer</summary>The loop is the same. Whether it runs over the same things in the same order is
+# another question.</details>
 
 
 # %%

@@ -64,7 +64,7 @@ def _launch(runs, students, harness, device):
             if all(reports) and _went_on(directory, index):
                 failed = [rank for rank in range(ranks) if "error" in reports[rank]]
                 first = min(failed, key=lambda rank, reports=reports: reports[rank]["time"])
-                run.problem = failure.raised(first, reports[first])
+                run.problem = failure.raised(first, reports[first], name)
                 start = max(report["time"] for report in reports)
                 continue
             if error is None and index and not any(reports):
@@ -79,7 +79,7 @@ def _launch(runs, students, harness, device):
                 what = f"{name} hung with {run.case}"
                 budget.hung(students[0], had, what)
                 return _fail(runs[index + 1 :], f"not run: {what}")
-            run.problem = _what_failed(error, reports)
+            run.problem = _what_failed(error, reports, name)
             if failure.same_everywhere(reports) == "NotImplementedError":
                 return _fail(runs[index:], failure.not_written(name))
             return runs[index + 1 :]
@@ -92,12 +92,12 @@ def _went_on(directory, index):
     return decision.is_symlink() and os.readlink(decision) == GO_ON
 
 
-def _what_failed(error, reports):
+def _what_failed(error, reports, name):
     """What the first rank that failed raised, or how it ended."""
     first = error.rank if error is not None else 0
     report = reports[first] if first < len(reports) else None
     if report is not None and "error" in report:
-        return failure.raised(first, report)
+        return failure.raised(first, report, name)
     return failure.ended(error, first) if error is not None else f"rank {first} left no result"
 
 
