@@ -502,14 +502,14 @@ without_noise = check.run(kib, times_of(50e-6, 1e-9, 4, kib), 4)
 two_ranks = check.run(kib, times_of(5e-6, 1e-10, 2, kib), 2)
 check.that("finds α = 50 µs and β = 1 ns on 4 ranks from times without noise", without_noise, finds(50e-6, 1e-9, 1e-4))
 check.that("and α = 5 µs, β = 0.1 ns on 2", two_ranks, finds(5e-6, 1e-10, 1e-4))
-turned = check.run(kib[::-1], times_of(20e-6, 4e-10, 5, kib[::-1], [0.003, -0.003, 0.003, 0, 0, 0.003, -0.003]), 5)
-check.that("and within 5 % on 5, where times are off by 0.3 %", turned, finds(20e-6, 4e-10, 0.05))
-### BEGIN HIDDEN TESTS
 # One per cent up or down: plain least squares is then up to 3 % off here and the relative kind 1 %, so 10 % is safe.
 wobble = [0.01, -0.01, -0.01, 0.01, 0.01, -0.01, 0.01]
-noisy = check.run(kib, times_of(50e-6, 1e-9, 8, kib, wobble), 8)
+noisy = check.run(kib, times_of(20e-6, 4e-10, 5, kib, wobble), 5)
+check.that("and within 10 % on 5, where each time is off by 1 %", noisy, finds(20e-6, 4e-10, 0.1))
+### BEGIN HIDDEN TESTS
+noisier = check.run(kib, times_of(50e-6, 1e-9, 8, kib, wobble), 8)
 shuffled = check.run([2**16, 2**12, 2**18], times_of(20e-6, 4e-10, 3, [2**16, 2**12, 2**18]), 3)
-check.that("within 10 % when each time is off by 1 %", noisy, finds(50e-6, 1e-9, 0.1))
+check.that("within 10 % when each time is off by 1 %", noisier, finds(50e-6, 1e-9, 0.1))
 check.that("three sizes in any order, 3 ranks", shuffled, finds(20e-6, 4e-10, 1e-4))
 ### END HIDDEN TESTS
 check.score()

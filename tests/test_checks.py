@@ -17,6 +17,7 @@ from ringzero.lab import (
     execute,
     explore,
     handle,
+    parameters,
     runs,
     slide,
     written,
@@ -441,7 +442,8 @@ def test_the_backend_under_the_process_group_is_closed():
 def test_a_cell_that_does_not_parse_is_not_checked_by_what_it_replaced(monkeypatch):
     cells = ["", "def mine(x):\n    return x", "mine(3)", "def mine(x):\n    return x +", "print(mine)"]
     names = {"mine": double, "In": cells}
-    monkeypatch.setattr(handle, "notebook_names", lambda: names)
+    for module in (handle, parameters):
+        monkeypatch.setattr(module, "notebook_names", lambda: names)
     why = handle.of("mine").problem
     assert why == (
         "the cell that defines mine does not parse (invalid syntax · cell [3], line 2: return x +): mend it and run it"

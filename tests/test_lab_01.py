@@ -2,6 +2,11 @@
 
 import re
 
+import pytest
+
+pytest.importorskip("nbgrader")
+
+from ringzero.grading import build_labs
 from tests.live_notebook import errors, text_of
 
 LAB = "01_collectives"
@@ -44,3 +49,10 @@ def test_the_line_that_calls_a_helper_is_named(reference):
         shown = text_of(reference.run("test_all_gather"))
     assert "called in all_gather, cell [" in shown
     assert "exchange(chunks[rank], dst + 9" in shown
+
+
+def test_hidden_tests_are_announced_beside_the_visible_score(reference):
+    handed_out = next(cell for cell in build_labs.release_notebook(LAB).cells if cell.id == "test_gather")
+    shown = text_of(reference.run("test_gather", handed_out.source))
+    assert "gather: 2 of 2 points; hidden tests follow at hand-in" in shown
+    assert "hidden" not in text_of(reference.run("test_gather"))

@@ -23,11 +23,13 @@ import torch
 
 from ringzero.lab import execute, failure, handle
 from ringzero.lab.claims import traffic
+from ringzero.lab.parameters import cells_that_ran
 from ringzero.lab.runs import NOT_RUN, Case, Claim, Run
 from ringzero.lab.table import Row, Table
 from ringzero.ranks import devices
 
 LIBRARY = "ringzero's collectives"  # in ``built_from`` it allows what these are made of
+HIDDEN = "### BEGIN HIDDEN TESTS"  # a line of a test cell, which nbgrader takes out of what it hands out
 NOISE = ("terminate called after throwing", "  what():")  # gloo's last words: the reason has them in plain English
 
 
@@ -141,7 +143,7 @@ class Check:
             points = self.points
         else:
             points = min(self.points, round(sum(row.points for row in rows), 2))
-        Table(self.name, tuple(rows), points, self.points, self._printed(), self._ran()).show()
+        Table(self.name, tuple(rows), points, self.points, self._printed(), self._ran(), _more_to_come()).show()
         return float(points)
 
     def _execute(self):
@@ -219,6 +221,12 @@ class Check:
                 more = [f"… and {len(lines) - 20} lines more"] if len(lines) > 20 else []
                 texts += [f"rank {rank} │ {line[:300]}" for line in (*lines[:20], *more)]
         return tuple(dict.fromkeys(texts))
+
+
+def _more_to_come():
+    """In a test cell as students get it, what is to be said beside its points."""
+    cell = (cells_that_ran() or [""])[-1]
+    return "; hidden tests follow at hand-in" if ".score()" in cell and HIDDEN not in cell else ""
 
 
 @contextlib.contextmanager

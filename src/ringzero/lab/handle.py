@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ringzero.lab.parameters import notebook_names
+from ringzero.lab.parameters import cells_that_ran, notebook_names
 
 
 class Handle(NamedTuple):
@@ -63,7 +63,7 @@ def of(function: str | Callable) -> Handle:
 def _does_not_parse(name: str) -> str | None:
     """Why the cell that was to define ``name`` last defined nothing, so that the notebook still has an older one."""
     definition = re.compile(rf"^ *(?:async )?(?:def|class) +{re.escape(name)}\b", re.MULTILINE)
-    cells = notebook_names().get("In", ())
+    cells = cells_that_ran()
     number = next((n for n in range(len(cells) - 1, 0, -1) if definition.search(cells[n])), None)
     if number is None:
         return None
