@@ -98,6 +98,7 @@ def has_its_chunk_of_the_sum(run: Run) -> str | None:
 
 def returns_a_view(run: Run) -> str | None:
     """What rank r returns lies where chunk r of its own tensor lies: a view of it, and no copy."""
+    assert run.numel is not None
     bounds = chunk_bounds(run.numel, run.world_size).tolist()
     for rank, begins in enumerate(run.views):
         if bounds[rank] == bounds[rank + 1] or begins == bounds[rank]:  # nothing lies anywhere
