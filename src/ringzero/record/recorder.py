@@ -23,7 +23,7 @@ CAPACITY = 2**20  # records; the file is sparse, so room costs nothing until it 
 # A record: kind, dtype, peer, bytes, tag, Origin (4), batch, start; and, written later, end, first wait, its thread.
 BEGUN = struct.Struct("<BBiqiHIIIid")
 RECORD = struct.Struct(BEGUN.format + "ddB")
-END, WAIT, THREAD = BEGUN.size, BEGUN.size + 8, BEGUN.size + 16
+START, END, WAIT, THREAD = BEGUN.size - 8, BEGUN.size, BEGUN.size + 8, BEGUN.size + 16
 TIME, TIME_AND_THREAD = struct.Struct("<d"), struct.Struct("<dB")
 HEAD = struct.Struct("<qqq")  # how many records follow, which was waited for last (its offset, or 0), Python threads
 COUNT, WAITED = struct.Struct("<q"), struct.Struct("<qq")  # its parts, which different threads write
@@ -150,10 +150,11 @@ class Recorder:
         self._names.close()
         self._memory.close()
 
-    def begins_to_wait(self, offset: int | None) -> None:
-        """Note that this thread now waits for the operation recorded at ``offset``."""
+    def begins_to_wait(self, offset: int | None, from_its_start: bool = False) -> None:
+        """Note that this thread now waits for the operation recorded at ``offset``, or has ``from_its_start``."""
         if offset is not None:
-            TIME_AND_THREAD.pack_into(self._memory, offset + WAIT, time.time(), self._thread())
+            (when,) = TIME.unpack_from(self._memory, offset + START) if from_its_start else (time.time(),)
+            TIME_AND_THREAD.pack_into(self._memory, offset + WAIT, when, self._thread())
             WAITED.pack_into(self._memory, COUNT.size, offset, threading.active_count())
 
     def was_waited_for(self, offset: int | None) -> None:

@@ -272,7 +272,7 @@ def _recording(method, kind, input_index):
         if not blocks:
             return TracedWork(getattr(self._inner, method)(*args, **options), self._recorder, offset)
         how[0].asyncOp = True  # NCCL would return nothing, and the record would not say when it was over
-        self._recorder.begins_to_wait(offset)  # the rank does nothing else from here on
+        self._recorder.begins_to_wait(offset, from_its_start=True)
         try:
             work = getattr(self._inner, method)(*args, **options)
             work.wait()
