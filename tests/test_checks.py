@@ -369,7 +369,7 @@ def helped(tensor):
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (drops_its_send, ("posted a send, test_checks.py line", "cancels it", "from rank")),
+        (drops_its_send, ("posted a send, test_checks.py line", "cancels it")),
         (receives_first, ("a cycle: rank", "waits to receive from rank", "test_checks.py line")),
         (never_ends, ("raised TimeoutError", "of computing and no end", "while tensor.numel():")),
         (one_rank_alone, ("ranks 1, 2 never entered all_reduce #1; rank 0 waits there, test_checks.py line",)),

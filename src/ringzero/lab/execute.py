@@ -73,7 +73,7 @@ def _launch(runs, students, harness, device):
                 had = min(seconds, time.time() - start)
                 if index and had < HUNG_SHARE * seconds and not error.deadlocked:
                     return runs[index:]
-                run.problem = failure.no_end(error, had, reports)
+                run.problem = failure.no_end(error, had, reports, name)
                 if run.case.strict:
                     run.problem = failure.why_stuck(error)
                 what = f"{name} hung with {run.case}"

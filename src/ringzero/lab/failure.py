@@ -85,12 +85,32 @@ def ended(error: RankError, rank: int) -> str:
     return one_line(text) + (f" · {place.removeprefix('File ')}" if place else "")
 
 
-def no_end(error: RankError, seconds: float, reports: list) -> str:
-    """Why the ranks had not ended after ``seconds``: ``launch``'s sentence, or where each rank was if it has none."""
+def no_end(error: RankError, seconds: float, reports: list, name: str = "") -> str:
+    """Why the ranks had not ended after ``seconds``: ``launch``'s sentence, or where each rank was if it has none.
+
+    Where that is in what ``name`` calls, such as a function of the lab, also the line of ``name``.
+    """
     why = why_stuck(error)
     if why in ("", SLOW):
         why = _places(error, reports)
-    return f"no end after {seconds:.0f} s: {why}"
+    return f"no end after {seconds:.0f} s: {why}{_called_in(error, name)}"
+
+
+def _called_in(error, name):
+    for rank in range(len(error.output)):
+        own = _own_frames(error, rank)
+        lines = [(file, line) for file, line, function in own if function == name]
+        if lines and own[0][2] != name:
+            file, line = lines[0]
+            return f" In {name}, {file}, line {line}."
+    return ""
+
+
+def _own_frames(error, rank):
+    """``(file, line, function)`` of a rank's stack, innermost first, without the library's."""
+    block = re.search(rf"^rank {rank} was at((?:\n  File .*)*)", str(error), re.MULTILINE)
+    frames = re.findall(r'File "?(.*?)"?, line (\d+) in (.*)', block[1]) if block else []
+    return [frame for frame in frames if not sources.is_package_code(frame[0])]
 
 
 def why_stuck(error: RankError) -> str:
@@ -105,10 +125,7 @@ def _places(error, reports):
         if report is not None and "error" not in report:
             found.append(f"rank {rank} had returned")
             continue
-        block = re.search(rf"^rank {rank} was at((?:\n  File .*)*)", str(error), re.MULTILINE)
-        frames = re.findall(r'File "?(.*?)"?, line (\d+) in (.*)', block[1]) if block else []
-        own = [frame for frame in frames if not sources.is_package_code(frame[0])]
-        file, line, name = (own or frames or [("", "", "")])[0]
+        file, line, name = (_own_frames(error, rank) or [("", "", "")])[0]
         found.append(f"rank {rank} was in {name} ({file}, line {line})" if name else f"rank {rank} did not return")
     return "; ".join(found)
 
