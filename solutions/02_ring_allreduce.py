@@ -16,8 +16,8 @@
 #
 # Your functions run on real ranks, processes that talk through `torch.distributed` (gloo on a CPU, NCCL with a GPU
 # for each rank). A check shows a table: what was claimed, whether it holds, why not, and the points. It counts
-# messages and bytes as well as looking at the result, and it tries sizes and numbers of ranks that you do not see
-# here.
+# messages and bytes as well as looking at the result. Its score is of the tests that you see; hidden tests, with other
+# sizes and numbers of ranks, follow at hand-in.
 #
 # About 90 minutes. Wherever you see **Guess first**, do: write the number down before you run the cell.
 
@@ -45,6 +45,9 @@ from ringzero.collectives import chunk_bounds
 # `dist.recv` return when the message is on its way or has arrived; what is received replaces the tensor's contents.
 #
 # **Guess first.** What does the last rank return here?
+#
+# <details><summary>Answer</summary>What rank 0 had: [0.0, 0.0, 0.0]. What is received takes the place of a rank's own
+# numbers.</details>
 
 
 # %%
@@ -100,6 +103,9 @@ print(chunk_bounds(12, 4), chunk_bounds(7, 3), chunk_bounds(2, 4))
 # **Guess first.** With 4 ranks and 8 pieces, how many times as fast is that? Count the rounds: one round moves one
 # piece over one link, and different links work at the same time.
 #
+# <details><summary>Answer</summary>2.4 times: N − 2 + K = 10 rounds of S/8, which is 1.25 S, where the whole takes 3
+# rounds of S.</details>
+#
 # Write `pipelined_broadcast`. It changes `tensor` in place and needs to return nothing. The tensors are 1-D; `chunks`
 # is at least 1 and may be larger than the number of elements; there may be a single rank.
 
@@ -125,7 +131,7 @@ import torch
 
 from ringzero.lab import Check, claims, traffic
 
-check = Check("pipelined_broadcast", points=4, world_size=WORLD_SIZE, device=DEVICE)
+check = Check("pipelined_broadcast", points=4, world_size=WORLD_SIZE, device=DEVICE, of_data=True)
 even = check.run(numel=8_000, root=0, chunks=8)
 uneven = check.run(numel=8_003, root=0, chunks=8)
 other_root = check.run(numel=8_000, root=WORLD_SIZE - 1, chunks=4)
@@ -140,12 +146,15 @@ check.that("each link of the chain carries the buffer once, and no other link is
 check.that("a rank passes pieces on while others are still coming", even, traffic.forwards_while_receiving(8))
 check.that("the order of sends and receives cannot deadlock", [even, other_root], traffic.cannot_deadlock)
 check.on_nccl(even, everyone_has_the_roots)
+others = check.runs(ranks=(1, 3, 5), numel=997, root=lambda n: n // 2, chunks=6)
+wide = check.run(numel=501, root=0, chunks=7, dtype=torch.float64)
+check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], everyone_has_the_roots, weight=2)
 ### BEGIN HIDDEN TESTS
 few = check.run(numel=3, root=0, chunks=5)
 whole = check.run(numel=1_000, root=0, chunks=1)
 doubles = check.run(numel=501, root=0, chunks=7, dtype=torch.float64)
-several = check.runs(ranks=(1, 2, 3, 4), numel=997, root=lambda n: n // 2, chunks=6)
-check.that("1 to 4 ranks", several, everyone_has_the_roots, weight=2)
+several = [*others, *check.runs(ranks=(2, 4), numel=997, root=lambda n: n // 2, chunks=6)]
+check.that("1 to 5 ranks", several, everyone_has_the_roots, weight=2)
 check.that("more pieces than elements, and a single piece", [few, whole], everyone_has_the_roots)
 check.that("other kinds of numbers", doubles, everyone_has_the_roots)
 check.that("the same traffic from every root", several[1:], as_in_a_chain)
@@ -172,6 +181,9 @@ draw("pipelined_broadcast", numel=64, root=0, chunks=8, world_size=WORLD_SIZE)
 #
 # **Guess first.** Which chunk does rank 0 of 4 send in the first round, and in the second? (There is one choice that
 # works. If you pick the chunk that is to stay with you, what goes wrong?)
+#
+# <details><summary>Answer</summary>Chunk 3, then chunk 2, to which it has added its own numbers. A chunk that starts at
+# you has passed N − 1 links in the end, and stays with your left neighbour.</details>
 #
 # Write `ring_reduce_scatter`. It works in place: return rank r's chunk, a view of `tensor`; the rest of `tensor` may
 # hold anything. Receive into memory of its own before you add.
@@ -203,22 +215,27 @@ import torch
 
 from ringzero.lab import Check, claims, traffic
 
-check = Check("ring_reduce_scatter", points=5, world_size=WORLD_SIZE, device=DEVICE)
+check = Check("ring_reduce_scatter", points=5, world_size=WORLD_SIZE, device=DEVICE, of_data=True)
 even = check.run(numel=1_000 * WORLD_SIZE)
 uneven = check.run(numel=1_000 * WORLD_SIZE + 3)
+a_view_of_the_sum = claims.all_of(claims.has_its_chunk_of_the_sum, claims.returns_a_view)
 the_least_there_is = traffic.sends_as_little_as("reduce_scatter", "ring")
 
 check.that("rank r returns chunk r of the sum", even, claims.returns_its_chunk_of_the_sum, weight=2)
 check.that("also when the ranks do not divide the size", uneven, claims.returns_its_chunk_of_the_sum, weight=2)
+check.that("it is a view of rank r's tensor, not a copy", [even, uneven], a_view_of_the_sum)
 check.that("every message goes to a neighbour on the ring", even, traffic.neighbours_only)
 check.that("each rank sends (N−1)/N of the buffer, the least there is", [even, uneven], the_least_there_is)
 check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
 check.on_nccl(even, claims.returns_its_chunk_of_the_sum)
+others = check.runs(ranks=(1, 3, 5), numel=1_001)
+wide = check.run(numel=999, dtype=torch.float64)
+check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], claims.returns_its_chunk_of_the_sum, weight=2)
 ### BEGIN HIDDEN TESTS
-several = check.runs(ranks=(1, 2, 3, 4), numel=1_001)
+several = [*others, *check.runs(ranks=(2, 4), numel=1_001)]
 few = [check.run(numel=size) for size in (1, 2, WORLD_SIZE + 1)]
 exact = [check.run(numel=999, dtype=dtype) for dtype in (torch.float64, torch.int64)]
-check.that("1 to 4 ranks", several, claims.returns_its_chunk_of_the_sum, weight=2)
+check.that("1 to 5 ranks", several, claims.returns_its_chunk_of_the_sum, weight=2)
 check.that("fewer elements than ranks", few, claims.returns_its_chunk_of_the_sum)
 check.that("other kinds of numbers, without loss", exact, claims.returns_its_chunk_of_the_sum)
 check.that("a ring of every size", several[1:], traffic.neighbours_only)
@@ -235,6 +252,9 @@ check.score()
 #
 # **Guess first.** The reduce-scatter took N−1 rounds. Can the all-gather take fewer, now that nothing has to be
 # added?
+#
+# <details><summary>Answer</summary>No. A chunk has N − 1 links to go until it has come to everyone, one in each
+# round.</details>
 #
 # Write `ring_all_gather`, in place.
 
@@ -261,7 +281,7 @@ import torch
 
 from ringzero.lab import Check, claims, traffic
 
-check = Check("ring_all_gather", points=3, world_size=WORLD_SIZE, device=DEVICE)
+check = Check("ring_all_gather", points=3, world_size=WORLD_SIZE, device=DEVICE, of_data=True)
 even = check.run(numel=1_000 * WORLD_SIZE)
 uneven = check.run(numel=1_000 * WORLD_SIZE + 3)
 the_least_there_is = traffic.sends_as_little_as("all_gather", "ring")
@@ -272,11 +292,14 @@ check.that("every message goes to a neighbour on the ring", even, traffic.neighb
 check.that("each rank sends (N−1)/N of the buffer", [even, uneven], the_least_there_is)
 check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
 check.on_nccl(even, claims.everyone_has_every_chunk)
+others = check.runs(ranks=(1, 3, 5), numel=1_001)
+wide = check.run(numel=999, dtype=torch.float64)
+check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], claims.everyone_has_every_chunk, weight=2)
 ### BEGIN HIDDEN TESTS
-several = check.runs(ranks=(1, 2, 3, 4), numel=1_001)
+several = [*others, *check.runs(ranks=(2, 4), numel=1_001)]
 few = [check.run(numel=size) for size in (1, 2, WORLD_SIZE + 1)]
 doubles = check.run(numel=999, dtype=torch.float64)
-check.that("1 to 4 ranks", several, claims.everyone_has_every_chunk, weight=2)
+check.that("1 to 5 ranks", several, claims.everyone_has_every_chunk, weight=2)
 check.that("fewer elements than ranks, other kinds of numbers", [*few, doubles], claims.everyone_has_every_chunk)
 check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
 ### END HIDDEN TESTS
@@ -289,6 +312,9 @@ check.score()
 #
 # **Guess first.** How many bytes does each of 4 ranks send to sum 64 MiB? And if rank 0 collected everything and sent
 # it back, how many would *it* send and receive?
+#
+# <details><summary>Answer</summary>96 MiB each, 2(N−1)/N of the buffer. Rank 0 would receive 192 MiB and send 192
+# MiB.</details>
 #
 # Write `ring_all_reduce`, in place. Two lines are enough.
 
@@ -307,7 +333,7 @@ import torch
 
 from ringzero.lab import Check, claims, traffic
 
-check = Check("ring_all_reduce", points=4, world_size=WORLD_SIZE, device=DEVICE)
+check = Check("ring_all_reduce", points=4, world_size=WORLD_SIZE, device=DEVICE, of_data=True)
 even = check.run(numel=1_000 * WORLD_SIZE)
 uneven = check.run(numel=1_000 * WORLD_SIZE + 3)
 the_least_there_is = traffic.sends_as_little_as("all_reduce", "ring")
@@ -318,11 +344,14 @@ check.that("every message goes to a neighbour on the ring", even, traffic.neighb
 check.that("each rank sends 2(N−1)/N of the buffer, the least there is", [even, uneven], the_least_there_is)
 check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
 check.on_nccl(even, claims.everyone_has_the_sum)
+others = check.runs(ranks=(1, 3, 5), numel=1_001)
+wide = check.run(numel=999, dtype=torch.float64)
+check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], claims.everyone_has_the_sum, weight=2)
 ### BEGIN HIDDEN TESTS
-several = check.runs(ranks=(1, 2, 3, 4), numel=1_001)
+several = [*others, *check.runs(ranks=(2, 4), numel=1_001)]
 few = [check.run(numel=size) for size in (1, 2, WORLD_SIZE + 1)]
 exact = [check.run(numel=999, dtype=dtype) for dtype in (torch.float64, torch.int64)]
-check.that("1 to 4 ranks", several, claims.everyone_has_the_sum, weight=2)
+check.that("1 to 5 ranks", several, claims.everyone_has_the_sum, weight=2)
 check.that("fewer elements than ranks", few, claims.everyone_has_the_sum)
 check.that("other kinds of numbers, without loss", exact, claims.everyone_has_the_sum)
 check.that("a ring of every size", several[1:], traffic.neighbours_only)
@@ -357,6 +386,7 @@ as_a_ring = claims.gives("the time in seconds", claims.formulas.seconds_of_an_al
 check.that("an empty buffer on 4 ranks takes 6 α", check.run(0, 4, 10e-6, 1e-9), as_a_ring)
 check.that("with α = 0, 64 MB on 4 ranks takes 1.5 · 64 MB · β", check.run(64e6, 4, 0.0, 1e-9), as_a_ring)
 check.that("both together", check.run(64e6, 4, 10e-6, 1e-9), as_a_ring)
+check.that("1, 3 and 5 ranks", [check.run(1e6, n, 10e-6, 1e-9) for n in (1, 3, 5)], as_a_ring)
 ### BEGIN HIDDEN TESTS
 others = [check.run(size, n, 3e-6, 2e-10) for size, n in ((1e3, 2), (5e7, 3), (1e9, 64), (1e9, 1))]
 check.that("1, 2, 3 and 64 ranks", others, as_a_ring)
@@ -394,6 +424,7 @@ as_nccl_tests_defines_it = claims.gives(
 
 check.that("2 ranks", check.run(64e6, 0.01, 2), as_nccl_tests_defines_it)
 check.that("4 ranks", check.run(64e6, 0.01, 4), as_nccl_tests_defines_it, weight=2)
+check.that("1, 3 and 5 ranks", [check.run(3e6, 0.02, n) for n in (1, 3, 5)], as_nccl_tests_defines_it)
 ### BEGIN HIDDEN TESTS
 others = [check.run(size, seconds, n) for size, seconds, n in ((1e6, 1e-3, 3), (3e8, 0.25, 8), (1e9, 2.0, 1024))]
 check.that("3, 8 and 1024 ranks", others, as_nccl_tests_defines_it)
@@ -471,12 +502,14 @@ without_noise = check.run(kib, times_of(50e-6, 1e-9, 4, kib), 4)
 two_ranks = check.run(kib, times_of(5e-6, 1e-10, 2, kib), 2)
 check.that("finds α = 50 µs and β = 1 ns on 4 ranks from times without noise", without_noise, finds(50e-6, 1e-9, 1e-4))
 check.that("and α = 5 µs, β = 0.1 ns on 2", two_ranks, finds(5e-6, 1e-10, 1e-4))
-### BEGIN HIDDEN TESTS
 # One per cent up or down: plain least squares is then up to 3 % off here and the relative kind 1 %, so 10 % is safe.
 wobble = [0.01, -0.01, -0.01, 0.01, 0.01, -0.01, 0.01]
-noisy = check.run(kib, times_of(50e-6, 1e-9, 8, kib, wobble), 8)
+noisy = check.run(kib, times_of(20e-6, 4e-10, 5, kib, wobble), 5)
+check.that("and within 10 % on 5, where each time is off by 1 %", noisy, finds(20e-6, 4e-10, 0.1))
+### BEGIN HIDDEN TESTS
+noisier = check.run(kib, times_of(50e-6, 1e-9, 8, kib, wobble), 8)
 shuffled = check.run([2**16, 2**12, 2**18], times_of(20e-6, 4e-10, 3, [2**16, 2**12, 2**18]), 3)
-check.that("within 10 % when each time is off by 1 %", noisy, finds(50e-6, 1e-9, 0.1))
+check.that("within 10 % when each time is off by 1 %", noisier, finds(50e-6, 1e-9, 0.1))
 check.that("three sizes in any order, 3 ranks", shuffled, finds(20e-6, 4e-10, 1e-4))
 ### END HIDDEN TESTS
 check.score()
@@ -485,6 +518,9 @@ check.score()
 # Fit your own measurements, all but the last, and predict the last one.
 #
 # **Guess first.** How far off will it be: 2 %, 20 %, a factor of 2?
+#
+# <details><summary>Answer</summary>The cell says it, and it is another number on each machine. The last size lies
+# outside of what was fitted: whatever changes with the size, such as a cache that is full, shows here first.</details>
 
 # %%
 alpha, beta = 20e-6, 1e-9  # made up, until there are measurements to fit (one rank sends nothing)
@@ -502,6 +538,9 @@ if WORLD_SIZE > 1 and seconds and written("ring_seconds", "bus_bandwidth", "fit_
 # 64 MiB.
 #
 # **Guess first.** By how much does each get slower?
+#
+# <details><summary>Answer</summary>From 2 to 14 rounds: a small message, for which α is all, takes nearly 7 times as
+# long. A large one takes up to 1.75 times as long, from 1 S to 1.75 S through each link.</details>
 
 # %%
 explore(all_reduce="ring_all_reduce", broadcast="pipelined_broadcast", seconds="ring_seconds", world_size=WORLD_SIZE)

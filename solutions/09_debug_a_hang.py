@@ -15,8 +15,9 @@
 # behind, name the cause, and mend the function.
 #
 # The broken programs always run on four ranks of the CPU, so that everyone reads the same report. What you mend is
-# checked on your `WORLD_SIZE` and `DEVICE`, on other numbers of ranks and on data you do not see here, and the checks
-# count what was sent. A program that stops hanging because it stops communicating is not mended.
+# checked on your `WORLD_SIZE` and `DEVICE` and on other numbers of ranks, and the checks look at what was sent. A
+# program that stops hanging because it stops communicating is not mended. The score under a check is of the tests that
+# you see; hidden tests, on other data, follow at hand-in.
 #
 # About 90 minutes. Wherever you see **Guess first**, do: write it down before you run the cell.
 
@@ -89,6 +90,9 @@ def make_model(seed, hidden):
 #
 # **Guess first.** A rank waits in the all-reduce until the last one has come. Whose bar is then the longest, and whose
 # the shortest?
+#
+# <details><summary>Answer</summary>The late one's is the shortest, since nobody keeps it waiting. The longest belongs
+# to the rank that came first.</details>
 
 
 # %%
@@ -159,6 +163,8 @@ def broken_report(losses):
 
 # %% [markdown]
 # **Guess first.** Six steps. Which ranks return, and in which all-reduce, counted from 1, do the others wait?
+#
+# <details><summary>Answer</summary>The first sentence of the report has both. You will be asked for them.</details>
 
 
 # %%
@@ -208,7 +214,7 @@ from ringzero.lab import Check, claims, traffic
 answer = Check("why_report_hangs", points=2, world_size=WORLD_SIZE, device=DEVICE)
 said = answer.run()
 operation = claims.sealed("operation", "4fdbfc0a4ea2", "it stands after the # in the report")
-waiting = claims.sealed("waiting", "9f01003c7496", "a list of ranks that did not return")
+waiting = claims.sealed("waiting", "9f01003c7496", "a list of ranks that did not return", ordered=False)
 line = claims.sealed("line", "af4e967845aa", "the report has it, one line further out")
 answer.that("the cause is one of the list", said, claims.one_of("cause", CAUSES), weight=0)
 answer.that("the number of the all-reduce", said, operation)
@@ -237,13 +243,15 @@ each_step_and_once_more = claims.all_of(
 check.that("rank 0 returns the mean of the last loss and the distance", six, rank_0_has_mean_and_distance, weight=2)
 check.that("and the other ranks None", six, the_others_return_nothing)
 check.that("and every rank calls all_reduce once a step and once more, no more", six, each_step_and_once_more)
+others = check.runs(ranks=(1, 3, 5), numel=5)
+check.that("the same on 1, 3 and 5 ranks", others, claims.all_of(each_step_and_once_more, the_others_return_nothing))
 ### BEGIN HIDDEN TESTS
 answer.that("the cause", said, claims.entry("cause", "not all enter", "not with these numbers"), weight=3)
-several = check.runs(ranks=(1, 2, 3, 4), numel=5)
-others = [check.run(numel=1), check.run(numel=3, dtype=torch.float64)]
-check.that("1 to 4 ranks", several, rank_0_has_mean_and_distance, weight=2)
-check.that("a single step, other kinds of numbers", others, rank_0_has_mean_and_distance)
-check.that("as many calls on any number of ranks", [*several, *others], each_step_and_once_more)
+several = [*others, *check.runs(ranks=(2, 4), numel=5)]
+more = [check.run(numel=1), check.run(numel=3, dtype=torch.float64)]
+check.that("1 to 5 ranks", several, rank_0_has_mean_and_distance, weight=2)
+check.that("a single step, other kinds of numbers", more, rank_0_has_mean_and_distance)
+check.that("as many calls on any number of ranks", [*several, *more], each_step_and_once_more)
 check.that("only rank 0 reports", several, the_others_return_nothing)
 ### END HIDDEN TESTS
 answer.score() + check.score()
@@ -350,7 +358,7 @@ from ringzero.lab import Check, claims, traffic
 
 answer = Check("why_ring_hangs", points=2, world_size=WORLD_SIZE, device=DEVICE)
 said = answer.run()
-cycle = claims.sealed("cycle", "1327f741b19d", "the report names them; a list")
+cycle = claims.sealed("cycle", "1327f741b19d", "the report names them; a list", ordered=False)
 sources = claims.sealed("sources", "587e6bcc62a9", "work it out for each of four ranks")
 line = claims.sealed("line", "7599a046ac41", "not the one that waits: what does it go by?")
 answer.that("the cause is one of the list", said, claims.one_of("cause", CAUSES), weight=0)
@@ -358,7 +366,7 @@ answer.that("the two that wait for each other", said, cycle)
 answer.that("whom each rank tries to receive from", said, sources)
 answer.that("the line to change", said, line)
 
-check = Check("ring_all_reduce", points=3, world_size=WORLD_SIZE, device=DEVICE)
+check = Check("ring_all_reduce", points=3, world_size=WORLD_SIZE, device=DEVICE, of_data=True)
 even = check.run(numel=120 * WORLD_SIZE)
 uneven = check.run(numel=120 * WORLD_SIZE + 3)
 everyone_has_the_sum = claims.everyone_has_the_sum
@@ -370,11 +378,13 @@ check.that("every rank ends with the sum", [even, uneven], everyone_has_the_sum,
 check.that("and every message goes to a neighbour on the ring", even, along_the_ring)
 check.that("and each rank sends 2(N−1)/N of the buffer", [even, uneven], as_little_as_a_ring)
 check.that("and the order of sends and receives cannot deadlock", even, cannot_deadlock)
+others = check.runs(ranks=(1, 3, 5), numel=101)
+check.that("the same on 1, 3 and 5 ranks", others, claims.all_of(along_the_ring, as_little_as_a_ring))
 ### BEGIN HIDDEN TESTS
 answer.that("the cause", said, claims.entry("cause", "wrong peer", "not with these numbers"), weight=3)
-several = check.runs(ranks=(1, 2, 3, 4), numel=101)
+several = [*others, *check.runs(ranks=(2, 4), numel=101)]
 few = [check.run(numel=size) for size in (1, WORLD_SIZE + 1)]
-check.that("1 to 4 ranks, and fewer elements than ranks", [*several, *few], everyone_has_the_sum, weight=3)
+check.that("1 to 5 ranks, and fewer elements than ranks", [*several, *few], everyone_has_the_sum, weight=3)
 check.that("a ring of every size", several[1:], along_the_ring)
 check.that("and no more bytes than a ring needs", several[1:], as_little_as_a_ring)
 ### END HIDDEN TESTS
@@ -410,6 +420,9 @@ def broken_train(seed, samples, lr, steps):
 
 # %% [markdown]
 # **Guess first.** With four times the samples the gradient is less noisy. Will the loss fall faster, slower, or alike?
+#
+# <details><summary>Answer</summary>It should fall alike: the mean over four times the samples is nearly the same
+# gradient. Compare that with the table.</details>
 
 # %%
 alone, four = (examine(broken_train, 5, 16, 0.25, 20, ranks=n) for n in (1, 4))
@@ -466,7 +479,7 @@ def train(seed, samples, lr, steps):
 # %% nbgrader={"grade_id": "test_train", "grade": true, "points": 5}
 import torch
 
-from ringzero.lab import Check, claims, traffic
+from ringzero.lab import Check, claims, harness, traffic
 
 answer = Check("why_training_diverges", points=2, world_size=WORLD_SIZE, device=DEVICE)
 said = answer.run()
@@ -476,36 +489,64 @@ answer.that("the first step that is worse than the start", said, claims.sealed("
 times = claims.sealed("times", "b7e2c0272aa9", "divide one w by the other")
 answer.that("how many times too long a step is", said, times)
 
-options = {"built_from": ("all_reduce",), "ranks": WORLD_SIZE}
+options = {"built_from": ("all_reduce",), "harness": harness.reduced.noted}  # train(), and what it hands over
 check = Check("train", points=3, world_size=WORLD_SIZE, device=DEVICE, **options)
 twelve = check.run(seed=7, samples=8, lr=0.2, steps=12)
 
 
-def weights_of_one_process(run):
+def of_one_process(run):
+    """w after all steps, and for each step the loss and the gradient of each rank's part of the samples."""
     seed, samples, lr, steps = run.case.options.values()
-    parts = [batch(seed, rank, samples) for rank in range(run.world_size)]
-    x, y = (torch.cat(some).double() for some in zip(*parts, strict=True))
-    w = torch.zeros(4, dtype=torch.float64)
+    parts = [[t.double() for t in batch(seed, rank, samples)] for rank in range(run.world_size)]
+    x, y = (torch.cat(some) for some in zip(*parts, strict=True))
+    w, losses, gradients = torch.zeros(4, dtype=torch.float64), [], []
     for _ in range(steps):
-        w -= lr * 2 * x.T @ (x @ w - y) / len(y)
-    return claims.close("w", [w for w, _ in run.returned], [w] * run.world_size)
+        losses.append([(a @ w - b).square().mean().item() for a, b in parts])
+        gradients.append([[2 * a.T @ (a @ w - b) / samples] for a, b in parts])
+        w = w - lr * 2 * x.T @ (x @ w - y) / len(y)
+    return w, losses, gradients
+
+
+def weights_of_one_process(run):
+    for rank, report in enumerate(run.reports):
+        if not isinstance(report.returned, (tuple, list)) or len(report.returned) != 2:
+            return f"rank {rank} returned {report.returned!r}, not (w, losses)"
+    return claims.close("w", [report.returned[0] for report in run.reports], [of_one_process(run)[0]] * run.world_size)
 
 
 @claims.given(weights_of_one_process)
 def the_same_on_all_ranks(run):
-    return claims.same("w", [w for w, _ in run.returned])
+    return claims.same("w", [report.returned[0] for report in run.reports])
+
+
+@claims.given(weights_of_one_process)
+def losses_of_its_own(run):
+    for rank, report in enumerate(run.reports):
+        losses, right = report.returned[1], [of_a_step[rank] for of_a_step in of_one_process(run)[1]]
+        if len(losses) != len(right):
+            return f"rank {rank} returned {len(losses)} losses in {len(right)} steps"
+        for step, (loss, expected) in enumerate(zip(losses, right, strict=True)):
+            if (why := claims.number(f"rank {rank}'s loss before step {step}", loss, expected, 1e-3)) is not None:
+                return why
+    return None
 
 
 one_gradient_a_step = claims.all_of(
-    weights_of_one_process, traffic.operations_are(lambda run: run.option("steps") * [("all_reduce", 16)])
+    weights_of_one_process,
+    traffic.operations_are(lambda run: run.option("steps") * [("all_reduce", 16)]),
+    claims.reduced.is_the_gradient(lambda run: of_one_process(run)[2]),
 )
 check.that("w is that of one process on all the samples", twelve, weights_of_one_process, weight=2)
 check.that("and the same on all ranks, to the last bit", twelve, the_same_on_all_ranks)
-check.that("by one all-reduce of a gradient, 16 bytes, a step", twelve, one_gradient_a_step)
+check.that("each rank returns its own loss before each step", twelve, losses_of_its_own)
+check.that("by one all-reduce of its gradient, 16 bytes, a step", twelve, one_gradient_a_step)
+others = check.runs(ranks=(1, 3, 5), seed=8, samples=5, lr=0.1, steps=4)
+check.that("the same on 1, 3 and 5 ranks", others, claims.all_of(losses_of_its_own, one_gradient_a_step))
 ### BEGIN HIDDEN TESTS
 answer.that("the cause", said, claims.entry("cause", "sum for mean", "not with these numbers"), weight=2)
-several = check.runs(ranks=(1, 2, 3, 4), seed=lambda n: 20 + n, samples=5, lr=0.1, steps=8)
-check.that("1 to 4 ranks, other samples", several, weights_of_one_process, weight=2)
+several = check.runs(ranks=(1, 2, 3, 4, 5), seed=lambda n: 20 + n, samples=5, lr=0.1, steps=8)
+check.that("1 to 5 ranks, other samples", several, weights_of_one_process, weight=2)
+check.that("their losses", several, losses_of_its_own)
 check.that("alike on any number of ranks", several, the_same_on_all_ranks)
 check.that("no other communication", several, one_gradient_a_step)
 ### END HIDDEN TESTS
@@ -548,6 +589,9 @@ def broken_hooks(seed, samples, hidden, lr, steps):
 # %% [markdown]
 # **Guess first.** If some rank's gradient were left out of the average, which would you see first: a wrong loss, a
 # hang, or models that differ?
+#
+# <details><summary>Answer</summary>Models that differ, after the first step. Nothing hangs, and each of the losses
+# falls.</details>
 
 # %%
 for steps in range(4):
@@ -607,7 +651,7 @@ def train_with_hooks(seed, samples, hidden, lr, steps):
 # %% nbgrader={"grade_id": "test_train_with_hooks", "grade": true, "points": 5}
 import torch
 
-from ringzero.lab import Check, claims, traffic
+from ringzero.lab import Check, claims, harness, traffic
 
 answer = Check("why_models_differ", points=2, world_size=WORLD_SIZE, device=DEVICE)
 said = answer.run()
@@ -617,7 +661,8 @@ answer.that("the cause is one of the list", said, claims.one_of("cause", CAUSES)
 answer.that("the bytes in one step", said, in_one_step)
 answer.that("what the hook is given", said, given)
 
-options = {"built_from": ("all_reduce",), "ranks": WORLD_SIZE}
+# On each rank the harness calls train_with_hooks(), and notes what it hands over and how far backward is then.
+options = {"built_from": ("all_reduce",), "harness": harness.reduced.noted}
 check = Check("train_with_hooks", points=3, world_size=WORLD_SIZE, device=DEVICE, **options)
 five_steps = check.run(seed=3, samples=8, hidden=5, lr=0.1, steps=5)
 
@@ -633,7 +678,26 @@ def parameters_of_one_process(run):
         torch.nn.functional.mse_loss(model(x).squeeze(1), y).backward()
         optimizer.step()
     expected = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
-    return claims.close("the model", run.returned, [expected] * run.world_size)
+    return claims.close("the model", [report.returned for report in run.reports], [expected] * run.world_size)
+
+
+def gradients_of_the_parts(run):
+    """For each step, of one process, the gradients of each rank's part of the samples."""
+    seed, samples, hidden, lr, steps = run.case.options.values()
+    parts = [batch(seed, rank, samples) for rank in range(run.world_size)]
+    everything = tuple(torch.cat(some) for some in zip(*parts, strict=True))
+    model, found = make_model(seed, hidden), []
+    parameters = list(model.parameters())
+    for _ in range(steps):
+        *of_parts, of_all = (
+            torch.autograd.grad(torch.nn.functional.mse_loss(model(x).squeeze(1), y), parameters)
+            for x, y in (*parts, everything)
+        )
+        found.append([[gradient.cpu() for gradient in some] for some in of_parts])
+        with torch.no_grad():
+            for parameter, gradient in zip(parameters, of_all, strict=True):
+                parameter -= lr * gradient
+    return found
 
 
 def sizes(run):
@@ -644,34 +708,31 @@ def sizes(run):
 
 @claims.given(parameters_of_one_process)
 def the_same_on_all_ranks(run):
-    return claims.same("the model", run.returned)
-
-
-@claims.given(parameters_of_one_process)
-def last_layer_first(run):
-    for rank, operations in enumerate(run.operations):
-        of_a_step = [op.bytes for op in operations[:4]]
-        if run.world_size > 1 and sorted(of_a_step[:2]) != sorted(sizes(run)[2:]):
-            return f"in its first step rank {rank} reduces {of_a_step} bytes: the first layer before the last"
-    return None
+    return claims.same("the model", [report.returned for report in run.reports])
 
 
 one_for_each_parameter = claims.all_of(
     parameters_of_one_process,
     traffic.operations_are(lambda run: run.option("steps") * [("all_reduce", size) for size in sizes(run)]),
+    claims.reduced.is_the_gradient(gradients_of_the_parts),
 )
+while_backward_runs = claims.all_of(one_for_each_parameter, claims.reduced.leaves_while_backward_runs(2, messages=4))
 check.that("the model is that of one process on all the samples", five_steps, parameters_of_one_process, weight=2)
 check.that("and the same on all ranks, to the last bit", five_steps, the_same_on_all_ranks)
-check.that("by an all-reduce for each parameter and step, no more", five_steps, one_for_each_parameter)
-check.that("while backward runs: the last layer's gradients leave first", five_steps, last_layer_first)
+check.that("by an all-reduce for each parameter's gradient and step, no more", five_steps, one_for_each_parameter)
+check.that(
+    "while backward runs: the last layer's leave before the first layer is done", five_steps, while_backward_runs
+)
+others = check.runs(ranks=(1, 3, 5), seed=4, samples=6, hidden=7, lr=0.1, steps=2)
+check.that("the same on 1, 3 and 5 ranks, with another model", others, while_backward_runs)
 ### BEGIN HIDDEN TESTS
 answer.that("the cause", said, claims.entry("cause", "wrong tensor", "not with these numbers"), weight=2)
 grows = {"seed": lambda n: 10 + n, "samples": lambda n: 6 + n, "hidden": lambda n: 3 + n, "lr": 0.2, "steps": 4}
-several = check.runs(ranks=(1, 2, 3, 4), **grows)
-check.that("1 to 4 ranks, other models", several, parameters_of_one_process, weight=2)
+several = check.runs(ranks=(1, 2, 3, 4, 5), **grows)
+check.that("1 to 5 ranks, other models", several, parameters_of_one_process, weight=2)
 check.that("alike on any number of ranks", several, the_same_on_all_ranks)
 check.that("no other communication", several, one_for_each_parameter)
-check.that("during backward", several, last_layer_first)
+check.that("during backward", several, while_backward_runs)
 ### END HIDDEN TESTS
 answer.score() + check.score()
 
@@ -698,6 +759,9 @@ def broken_sums(tensor, sizes):
 
 # %% [markdown]
 # **Guess first.** Every rank sums all pieces, in a loop that is the same on every rank. What could go wrong?
+#
+# <details><summary>Answer</summary>The loop is the same. Whether it runs over the same things in the same order is
+# another question.</details>
 
 
 # %%
@@ -762,7 +826,7 @@ answer.that("the rank that stands alone", said, claims.sealed("odd", "0dcc7d323a
 answer.that("the bytes it brought", said, brought)
 answer.that("the line to change", said, line)
 
-check = Check("sum_pieces", points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=("all_reduce",))
+check = Check("sum_pieces", points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=("all_reduce",), of_data=True)
 uneven = check.run(numel=15, sizes=(6, 2, 4, 3))
 alike = check.run(numel=12, sizes=(3, 3, 3, 3))
 one_for_each_piece = claims.all_of(
@@ -772,12 +836,15 @@ one_for_each_piece = claims.all_of(
 check.that("every piece is summed, where sizes differ", uneven, claims.everyone_has_the_sum, weight=2)
 check.that("and where they do not", alike, claims.everyone_has_the_sum, weight=2)
 check.that("by one all-reduce for each piece, no more", [uneven, alike], one_for_each_piece)
+others = check.runs(ranks=(1, 3, 5), numel=21, sizes=(1, 9, 4, 7))
+wide = check.run(numel=20, sizes=(5, 5, 5, 5), dtype=torch.float64)
+check.that("the same on 1, 3 and 5 ranks, and with float64", [*others, wide], one_for_each_piece)
 ### BEGIN HIDDEN TESTS
 answer.that("the cause", said, claims.entry("cause", "different order", "not with these numbers"), weight=4)
-several = check.runs(ranks=(1, 2, 3, 4), numel=21, sizes=(1, 9, 4, 7))
+several = [*others, *check.runs(ranks=(2, 4), numel=21, sizes=(1, 9, 4, 7))]
 many = check.run(numel=24, sizes=(1, 2) * 8)
-doubles = check.run(numel=20, sizes=(5, 5, 5, 5), dtype=torch.float64)
-check.that("1 to 4 ranks", several, claims.everyone_has_the_sum, weight=2)
+doubles = check.run(numel=20, sizes=(3, 5, 5, 7), dtype=torch.float64)
+check.that("1 to 5 ranks", several, claims.everyone_has_the_sum, weight=2)
 check.that("many pieces, other kinds of numbers", [many, doubles], claims.everyone_has_the_sum, weight=2)
 check.that("the pieces one by one", [*several, many], one_for_each_piece)
 ### END HIDDEN TESTS
@@ -841,14 +908,19 @@ def says(expected):
 one = check.run(trace_of([7, 6, 6, 6]), 4)
 check.that("rank 0 alone in its seventh: all_reduce 7, ranks 1, 2, 3", one, says((7, [1, 2, 3])))
 check.that("None when all called alike", check.run(trace_of([3, 3, 3]), 3), says(None))
+absent = check.run(trace_of([2, 2, 0, 2, 2], others=()), 5)
+check.that("rank 2 of five called nothing, so it is not in the trace: all_reduce 1, rank 2", absent, says((1, [2])))
+uneven = check.run(trace_of([2, 3, 1]), 3)
+check.that("three ranks, each in another call: the first that was missed", uneven, says((2, [2])))
+check.that("a single rank misses nothing", check.run(trace_of([2]), 1), says(None))
 ### BEGIN HIDDEN TESTS
-never = check.run(trace_of([2, 2, 0, 2], others=()), 4)
+never = check.run(trace_of([2, 0, 0, 2], others=()), 4)
 apart = check.run(trace_of([5, 3, 9, 3]), 4)
 many = check.run(trace_of([40] * 17 + [39] + [40] * 46), 64)
-check.that("a rank that called nothing", never, says((1, [2])))
+check.that("two ranks that called nothing", never, says((1, [1, 2])))
 check.that("the first, where ranks are far apart", apart, says((4, [1, 3])), weight=2)
 check.that("one rank of 64", many, says((40, [17])))
-check.that("a single rank", check.run(trace_of([2]), 1), says(None))
+check.that("nobody called anything", check.run(trace_of([0, 0, 0]), 3), says(None))
 ### END HIDDEN TESTS
 check.score()
 

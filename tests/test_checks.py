@@ -1,5 +1,6 @@
 """The checks themselves: what they say, what they count, and what they cost when a function hangs."""
 
+import re
 import time
 
 import pytest
@@ -17,6 +18,7 @@ from ringzero.lab import (
     execute,
     explore,
     handle,
+    parameters,
     runs,
     slide,
     written,
@@ -324,7 +326,132 @@ def test_what_all_ranks_raise_costs_no_launch_of_its_own(monkeypatch):
 def test_a_message_left_over_does_not_spoil_the_next_case():
     points, reasons = verdict(leaves_a_message, 5, 6)
     assert points == 2
-    assert "rank 0 never called wait() on its send to rank 1" in reasons[0]
+    assert "rank 0 never called wait() on its send to rank 1, test_checks.py line" in reasons[0]
+
+
+def drops_its_send(tensor):
+    rank, n = dist.get_rank(), dist.get_world_size()
+    dist.isend(tensor.clone(), (rank + 1) % n)
+    dist.recv(tensor, (rank - 1) % n)
+
+
+def receives_first(tensor):
+    rank, n = dist.get_rank(), dist.get_world_size()
+    mine = tensor.clone()
+    dist.recv(tensor, (rank - 1) % n)
+    dist.send(mine, (rank + 1) % n)
+
+
+def never_ends(tensor):
+    while tensor.numel():
+        pass
+
+
+def one_rank_alone(tensor):
+    if dist.get_rank() == 0:
+        dist.all_reduce(tensor)
+
+
+def barrier_on_some(tensor):
+    step(tensor)
+    if dist.get_rank() < 2:
+        dist.barrier()
+
+
+def says_nothing_known(tensor):
+    unknown(tensor)  # noqa: F821
+
+
+def helped(tensor):
+    says_nothing_known(tensor)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (drops_its_send, ("posted a send, test_checks.py line", "cancels it")),
+        (receives_first, ("a cycle: rank", "waits to receive from rank", "test_checks.py line")),
+        (never_ends, ("raised TimeoutError", "of computing and no end", "while tensor.numel():")),
+        (one_rank_alone, ("ranks 1, 2 never entered all_reduce #1; rank 0 waits there, test_checks.py line",)),
+        (barrier_on_some, ("rank 2 never entered barrier #1; ranks 0, 1 wait there, test_checks.py line",)),
+        (says_nothing_known, ("raised NameError: name 'unknown' is not defined", "unknown(tensor)")),
+        (helped, ("unknown(tensor)", "called in helped,", "says_nothing_known(tensor)")),
+    ],
+)
+def test_typical_mistakes_are_said_in_the_students_own_lines(monkeypatch, function, words):
+    """Long before the time is up: a call that was not ended early would take ten minutes."""
+    monkeypatch.setattr(budget, "CALL_SECONDS", 600.0)
+    points, (why,) = verdict(function, 10)
+    assert points == 0
+    for word in words:
+        assert word in why
+    for module in ("site-packages", "ringzero/", "run.py", "_c10d"):
+        assert module not in why
+
+
+def reason_of(function, claim, **options):
+    check = make(function, **options)
+    check.that("holds", check.run(numel=9), claim)
+    check.score()
+    return check.verdicts[0].why
+
+
+def own_chunk(tensor):
+    step(tensor)
+    return tensor.tensor_split(dist.get_world_size())[dist.get_rank()]
+
+
+def test_a_copy_is_no_view():
+    assert reason_of(own_chunk, claims.returns_a_view) is None
+    why = reason_of(lambda tensor: own_chunk(tensor).clone(), claims.returns_a_view)
+    assert "what rank 0 returns is a copy of the chunk, not a view of its tensor" in why
+    why = reason_of(lambda tensor: (own_chunk(tensor), tensor[1:])[dist.get_rank() == 0], claims.returns_a_view)
+    assert "what rank 0 returns begins at element 1 of its tensor, and its chunk at 0" in why
+
+
+def sends_zeros(tensor):
+    step(torch.zeros_like(tensor))
+
+
+def hands_on_two_tensors(tensor):
+    step(torch.cat([tensor, tensor * 0]))
+
+
+def scaled(tensor):
+    step(tensor / 3)
+
+
+@pytest.mark.parametrize(
+    ("function", "holds"), [(step, True), (hands_on_two_tensors, True), (sends_zeros, False), (scaled, False)]
+)
+def test_messages_are_made_of_the_data(function, holds):
+    why = reason_of(function, lambda run: None, of_data=True)
+    assert holds == (why is None)
+    assert holds or "of what rank 0 hands over, tensor 1, of 9 numbers, holds nothing of any rank's tensor" in why
+    assert reason_of(function, lambda run: None) is None
+    assert "because" in reason_of(function, lambda run: "because", of_data=True)  # a wrong result is said first
+
+
+def asks_for_the_backend(tensor):
+    dist.group.WORLD._get_backend(torch.device("cpu")).barrier().wait()
+
+
+def test_the_backend_under_the_process_group_is_closed():
+    assert "use the default process group" in reason_of(asks_for_the_backend, lambda run: None)
+
+
+def test_a_cell_that_does_not_parse_is_not_checked_by_what_it_replaced(monkeypatch):
+    cells = ["", "def mine(x):\n    return x", "mine(3)", "def mine(x):\n    return x +", "print(mine)"]
+    names = {"mine": double, "In": cells}
+    for module in (handle, parameters):
+        monkeypatch.setattr(module, "notebook_names", lambda: names)
+    why = handle.of("mine").problem
+    assert why == (
+        "the cell that defines mine does not parse (invalid syntax · cell [3], line 2: return x +): mend it and run it"
+    )
+    cells.append("def mine(x):\n    return x + 1")
+    assert handle.of("mine").problem is None
+    assert handle.of(double).problem is None
 
 
 def test_not_defined(capsys):
@@ -346,7 +473,8 @@ def test_hang_names_the_ranks_and_keeps_what_was_done():
     assert points == pytest.approx(1.33)
     assert reasons[0] is None
     assert "no end after" in reasons[1]
-    assert "rank 1 sent rank 0 nothing; rank 0 waits to receive from rank 1, test_checks.py line" in reasons[1]
+    assert re.search(r"rank 1 sent rank 0 nothing|rank 1 sent rank 2 only 1 message", reasons[1])  # who waited first
+    assert "rank 0 waits to receive from rank 1, test_checks.py line" in reasons[1]
     assert "rank 1 had returned" in reasons[1]
     assert "not run: absent_for_large hung with 3 ranks, 200 float32 numbers" in reasons[2]
 

@@ -10,7 +10,9 @@ from ringzero.lab.runs import Case, Run
 @pytest.mark.parametrize(
     ("got", "why"),
     [
-        (None, "on rank 0 it is None, not a tensor"),
+        (None, "on rank 0 it is None, not a tensor: does it return nothing?"),
+        ([torch.zeros(9)] * 4, "on rank 0 it is a list of 4 tensors, not a tensor"),
+        ([0.25] * 30, "on rank 0 it is a list of 30 numbers, not a tensor"),
         (torch.zeros(2), "on rank 0 it has shape (2,), expected (3,)"),
         (torch.tensor([1.0, 5.0, 3.0]), "on rank 0 it is wrong in element 1 of 3: [1] is 5, expected 2"),
         (torch.tensor([1.0, 2.0, float("nan")]), "on rank 0 it is wrong in element 2 of 3: [2] is nan, expected 3"),
@@ -85,6 +87,29 @@ def test_a_seal_fits_one_answer_and_does_not_tell_it(right):
 def test_a_whole_number_may_be_a_float():
     assert claims.seal("it", 4.0) == claims.seal("it", 4)
     assert claims.seal("it", 4.5) != claims.seal("it", 4)
+
+
+@pytest.mark.parametrize(
+    ("right", "same", "other", "ordered"),
+    [
+        ([0, 1], ([1, 0], (0, 1), {0, 1}, torch.tensor([1, 0]), [0.0, 1.0]), ([0, 2], [0], [0, 1, 1]), False),
+        ([0], (0, {0}, (0,)), (1, []), False),
+        ([1, 0, 1, 2], ((1, 0, 1, 2), torch.tensor([1, 0, 1, 2])), ([0, 1, 1, 2],), True),
+        (4, (4.0, 4.0000003, 3.9999, torch.tensor(4.0)), (4.01, 3.99, 5), True),
+        (0.4375, (0.43751, 0.4375000001), (0.438, 0.43), True),
+        ("Parameter", (" Parameter",), ("Tensor",), True),
+    ],
+)
+def test_equal_answers_in_other_forms(right, same, other, ordered):
+    digest = claims.seal("it", right, ordered)
+    assert [claims.seal("it", answer, ordered) for answer in same] == [digest] * len(same)
+    assert digest not in [claims.seal("it", answer, ordered) for answer in other]
+
+
+def test_digits_until_two_numbers_differ():
+    right = torch.tensor([1.0, 123456789.0], dtype=torch.float64)
+    why = claims.equal("it", [right + torch.tensor([0.0, 1.0])], [right])
+    assert why == "on rank 0 it is wrong in element 1 of 2: [1] is 123456790.0, expected 123456789.0"
 
 
 def test_nan_is_no_number_we_expect():

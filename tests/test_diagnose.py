@@ -82,6 +82,18 @@ def never_waited():
         dist.recv(torch.ones(1_000_000), 0)
 
 
+def handle_dropped():
+    """Rank 0 goes on, to wait for what rank 1 sends when it has got its message."""
+    x = torch.ones(1_000_000)
+    if dist.get_rank() == 0:
+        dist.isend(x, 1)  # here
+        dist.recv(x, 1)
+    if dist.get_rank() == 1:
+        time.sleep(0.3)
+        dist.recv(x, 0)
+        dist.send(x, 0)
+
+
 def room_too_small():
     if dist.get_rank() == 0:
         dist.send(torch.ones(30), 1)  # here
@@ -134,6 +146,7 @@ EXPECTED = {
     one_step_more: "rank 0 stands apart: ranks 1, 2 never entered all_reduce #5; rank 0 waits there, {here}",
     busy_loop: "rank 1 never entered barrier #1; ranks 0, 2 wait there, .*; rank 1 is at busy_loop, {file} line",
     never_waited: "rank 0 posted a send, {here}, and returned without waiting for it.* rank 1 waits to receive",
+    handle_dropped: "rank 0 posted a send, {here}, and never waited for it: dropping its handle cancels it; rank 1 .*",
     room_too_small: "rank 0 sent 120 bytes to rank 1, {here}; rank 1 made room for 80",
     left_out: "rank 1 left out all_reduce #1; ranks 0, 2 called it, {here}; rank 1 called .*, {file} line {next}",
     passed_by_others: "rank 1 never entered gather #1; rank 0 waits there, {here}; rank 1 had returned",

@@ -2,7 +2,12 @@
 
 import re
 
-from tests.live_notebook import text_of
+import pytest
+
+pytest.importorskip("nbgrader")
+
+from ringzero.grading import build_labs
+from tests.live_notebook import errors, text_of
 
 LAB = "01_collectives"
 
@@ -24,3 +29,40 @@ def test_bytes_are_counted_and_the_tree_is_drawn(reference):
     flat, tree = (cell for cell in reference.cells.values() if cell.source.startswith("draw("))
     assert "3 rounds" in flat.outputs[0].data["text/html"]
     assert "2 rounds" in tree.outputs[0].data["text/html"]
+
+
+def test_a_cell_that_does_not_parse_gets_no_points_for_its_old_function(reference):
+    """The kernel still has the reference's function."""
+    broken = reference.run("reduce", "def reduce(tensor, root):\n    return (")
+    assert errors(broken)
+    shown = text_of(reference.run("test_reduce"))
+    reference.run("reduce")
+    assert "reduce: 0 of 3 points" in shown
+    assert "the cell that defines reduce does not parse" in shown
+    assert "reduce: 3 of 3 points" in text_of(reference.run("test_reduce"))
+
+
+def test_the_line_that_calls_a_helper_is_named(reference):
+    wrong = reference.texts["all_gather"].replace("exchange(chunks[rank], dst", "exchange(chunks[rank], dst + 9")
+    assert wrong != reference.texts["all_gather"]
+    with reference.changed({"all_gather": wrong}):
+        shown = text_of(reference.run("test_all_gather"))
+    assert "called in all_gather, cell [" in shown
+    assert "exchange(chunks[rank], dst + 9" in shown
+
+
+def test_hidden_tests_are_announced_beside_the_visible_score(reference):
+    handed_out = next(cell for cell in build_labs.release_notebook(LAB).cells if cell.id == "test_gather")
+    shown = text_of(reference.run("test_gather", handed_out.source))
+    assert "gather: 2 of 2 points; hidden tests follow at hand-in" in shown
+    assert "hidden" not in text_of(reference.run("test_gather"))
+
+
+def test_the_line_in_which_a_helper_waits_is_named(reference):
+    """The lab's own ``exchange`` waits there; rank 1 leaves out a round."""
+    text = reference.texts["all_gather"]
+    wrong = text.replace("for k in range(1, n):", "for k in range(1, n - (rank == 1)):")
+    assert wrong != text
+    with reference.changed({"all_gather": wrong}):
+        shown = text_of(reference.run("test_all_gather"))
+    assert re.search(r"no end after .* rank 1 had returned.* In all_gather, cell \[\d+\], line 7\.", shown)

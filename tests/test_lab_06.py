@@ -57,8 +57,11 @@ def test_a_class_built_on_an_older_one_is_not_checked(reference):
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("def clip(shards, max_norm):\n    return (", "the cell of clip is no Python (line"),
-        ("not_there\ndef clip(shards, max_norm):\n    pass", "ended with an error before it defined clip again"),
+        ("def clip(shards, max_norm):\n    return (", "the cell that defines clip does not parse"),
+        (
+            "not_there\ndef clip(shards, max_norm):\n    pass",
+            "the cell that defines clip ended with an error before it did so",
+        ),
     ],
 )
 def test_a_cell_that_failed_is_not_checked_by_what_it_defined_before(reference, source, says):

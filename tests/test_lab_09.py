@@ -104,3 +104,27 @@ def test_the_cause_is_judged_only_when_handed_in():
         if cell.id in TESTS:
             assert "the cause is one of the list" in cell.source
             assert "claims.entry(" not in cell.source
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("ring_all_reduce", {"cause": "wrong peer", "cycle": {1, 0}, "sources": (1, 0, 1, 2), "line": 5.0}),
+        ("train", {"cause": "sum for mean", "worse": 11, "times": 4.0000003}),
+        ("report", {"cause": "not all enter", "operation": 7, "waiting": 0, "line": 13}),
+    ],
+)
+def test_equal_answers_in_other_forms(reference, name, answer):
+    why = {"ring_all_reduce": "why_ring_hangs", "train": "why_training_diverges", "report": "why_report_hangs"}[name]
+    with reference.changed({why: f"def {why}():\n    return {answer!r}"}):
+        shown = text_of(reference.run(f"test_{name}"))
+    assert "FAIL" not in shown
+
+
+def test_a_blocking_call_waits_from_its_beginning(reference):
+    """Its bar in the first timeline is solid."""
+    cell = reference.cell_with("def three_rounds(")
+    waits = "[op.wait == op.start for op in examine(three_rounds).trace]"
+    shown = text_of(reference.run(cell.id, cell.source.replace("timeline(examine(three_rounds).trace)", waits)))
+    reference.run(cell.id)
+    assert ast.literal_eval(shown) == [True] * 12

@@ -84,6 +84,7 @@ def test_plain_data_survives_exactly():
             "nan": float("nan"),
             "complex": 1 + 2j,
             "bytes": b"\x00\xff",
+            "sets": [{1, 2.5}, frozenset(["a"]), set()],
             (1, "tuple key"): (None, True, 2**80, "text"),
             "bfloat16": torch.tensor([1.5], dtype=torch.bfloat16),
             "complex128": torch.tensor([1 + 2j], dtype=torch.complex128),
@@ -98,6 +99,7 @@ def test_plain_data_survives_exactly():
     assert value["float"] == [0.1, float("inf"), 0.0]
     assert str(value["float"][2]) == "-0.0"
     assert value["nan"] != value["nan"]
+    assert value["sets"] == [{1, 2.5}, {"a"}, set()]
     assert (value["complex"], value["bytes"]) == (1 + 2j, b"\x00\xff")
     assert value[(1, "tuple key")] == (None, True, 2**80, "text")
     assert torch.equal(value["bfloat16"], torch.tensor([1.5], dtype=torch.bfloat16))

@@ -89,14 +89,19 @@ def rounds(ranks: list[RankState], incomplete: bool = False) -> Iterator[Round]:
 
 def is_met(ranks: list[RankState], r: int) -> bool:
     """Whether the other end of the message rank ``r`` waits for has been posted."""
+    return other_end(ranks, r) is not None
+
+
+def other_end(ranks: list[RankState], r: int) -> Operation | None:
+    """The other end of the message rank ``r`` waits for, or None if it has not been posted."""
     op = ranks[r].stuck_in
     assert op is not None
     for sends, receives in pairs(rank.communication for rank in ranks).values():
         mine, theirs = (sends, receives) if op.kind == "send" else (receives, sends)
         for number, each in enumerate(mine):
             if each is op:
-                return len(theirs) > number
-    return False
+                return theirs[number] if len(theirs) > number else None
+    return None
 
 
 def may_end(ranks: list[RankState], r: int) -> bool:
@@ -104,7 +109,7 @@ def may_end(ranks: list[RankState], r: int) -> bool:
     op = ranks[r].stuck_in
     assert op is not None
     if op.is_message:
-        return op.peer_rank is None or is_met(ranks, r)
+        return op.peer_rank is None or ((other := other_end(ranks, r)) is not None and not other.dropped)
     if (
         op.kind == HEADER and op.peer_rank is not None
     ):  # the records do not tell sent and received headers apart; each end has one of each

@@ -20,10 +20,13 @@ from ringzero.record.operation import pairs
 
 
 def never_waited(ranks: list[RankState]) -> NeverWaited | None:
-    """A rank waits for a message whose other end was posted by a rank that returned without waiting for it."""
+    """A rank waits for a message whose other end was posted by a rank that returned without waiting for it.
+
+    Or which has dropped the handle, and cannot wait for it any more.
+    """
     for r, op, other, answer in unwaited(ranks):
-        if ranks[r].state == "returned" and ranks[other].stuck_in is answer:
-            return NeverWaited(r, op, other, answer, returned=True)
+        if (ranks[r].state == "returned" or op.dropped) and ranks[other].stuck_in is answer:
+            return NeverWaited(r, op, other, answer, returned=ranks[r].state == "returned")
     return None
 
 

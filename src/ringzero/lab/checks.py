@@ -22,11 +22,14 @@ from typing import Any, NamedTuple
 import torch
 
 from ringzero.lab import execute, failure, handle
+from ringzero.lab.claims import traffic
+from ringzero.lab.parameters import cells_that_ran
 from ringzero.lab.runs import NOT_RUN, Case, Claim, Run
 from ringzero.lab.table import Row, Table
 from ringzero.ranks import devices
 
 LIBRARY = "ringzero's collectives"  # in ``built_from`` it allows what these are made of
+HIDDEN = "### BEGIN HIDDEN TESTS"  # a line of a test cell, which nbgrader takes out of what it hands out
 NOISE = ("terminate called after throwing", "  what():")  # gloo's last words: the reason has them in plain English
 
 
@@ -45,6 +48,8 @@ class Check:
     ``harness``     what is called on the ranks instead of the function, with the function as its first argument
     ``uses``        names of more functions of the notebook, for the harness: its next arguments
     ``built_from``  the operations it may use; a run that used others proves nothing, and no claim about it holds
+    ``of_data``     whether each message must be made of the ranks' tensors: parts of them, or of sums of them. Zeros
+                    that are sent for the counters are not
     ``ranks``       how many ranks a run gets that does not say; by default ``world_size``, or 1 for a function of
                     plain values without a harness
 
@@ -62,11 +67,13 @@ class Check:
         harness: Callable | None = None,
         uses: tuple[str, ...] = (),
         ranks: int | None = None,
+        of_data: bool = False,
     ):
         self.name = function if isinstance(function, str) else getattr(function, "__name__", "the function")
         self.points, self.world_size, self.device, self.built_from = points, world_size, device, built_from
         self.verdicts: list[Verdict] = []  # filled by ``score``
         self._students, self._harness, self._ranks = (function, *uses), harness, ranks
+        self._of_data = of_data
         self._runs: list[Run] = []
         self._twins: list[tuple[Run, Claim]] = []  # by NCCL's rules
         self._made: list[Run] = []  # those that ran
@@ -88,7 +95,9 @@ class Check:
         on_all = numel is not None or self._harness is not None
         ranks = ranks or self._ranks or (self.world_size if on_all else 1)
         seed = zlib.crc32(f"{self.name} {len(self._runs)}".encode()) % 2**40
-        run = Run(Case(ranks, numel, dtype, args, options, seed, strict=devices.is_strict(self.device)))
+        strict = devices.is_strict(self.device)
+        kept = self._of_data and numel is not None and not strict
+        run = Run(Case(ranks, numel, dtype, args, options, seed, kept=kept, strict=strict))
         self._runs.append(run)
         return run
 
@@ -107,7 +116,7 @@ class Check:
         """
         twin = run
         if not run.case.strict:
-            twin = Run(dataclasses.replace(run.case, strict=True), twin=run)
+            twin = Run(dataclasses.replace(run.case, kept=False, strict=True), twin=run)
             self._runs.append(twin)
             self._twins.append((twin, claim))
         self._claims.append(("the same by the rules of NCCL", [twin], claim, weight))
@@ -134,7 +143,7 @@ class Check:
             points = self.points
         else:
             points = min(self.points, round(sum(row.points for row in rows), 2))
-        Table(self.name, tuple(rows), points, self.points, self._printed(), self._ran()).show()
+        Table(self.name, tuple(rows), points, self.points, self._printed(), self._ran(), _more_to_come()).show()
         return float(points)
 
     def _execute(self):
@@ -170,6 +179,8 @@ class Check:
         if problem is None:
             try:
                 problem = claim(run)
+                if problem is None and run.case.kept:
+                    problem = traffic.made_of_data(run)
             except Exception as error:
                 problem = f"what came back cannot be checked ({type(error).__name__}: {error})"
         return None if problem is None else where + problem
@@ -210,6 +221,12 @@ class Check:
                 more = [f"… and {len(lines) - 20} lines more"] if len(lines) > 20 else []
                 texts += [f"rank {rank} │ {line[:300]}" for line in (*lines[:20], *more)]
         return tuple(dict.fromkeys(texts))
+
+
+def _more_to_come():
+    """In a test cell as students get it, what is to be said beside its points."""
+    cell = (cells_that_ran() or [""])[-1]
+    return "; hidden tests follow at hand-in" if ".score()" in cell and HIDDEN not in cell else ""
 
 
 @contextlib.contextmanager

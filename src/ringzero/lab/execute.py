@@ -64,7 +64,7 @@ def _launch(runs, students, harness, device):
             if all(reports) and _went_on(directory, index):
                 failed = [rank for rank in range(ranks) if "error" in reports[rank]]
                 first = min(failed, key=lambda rank, reports=reports: reports[rank]["time"])
-                run.problem = failure.raised(first, reports[first])
+                run.problem = failure.raised(first, reports[first], name)
                 start = max(report["time"] for report in reports)
                 continue
             if error is None and index and not any(reports):
@@ -73,13 +73,13 @@ def _launch(runs, students, harness, device):
                 had = min(seconds, time.time() - start)
                 if index and had < HUNG_SHARE * seconds and not error.deadlocked:
                     return runs[index:]
-                run.problem = failure.no_end(error, had, reports)
+                run.problem = failure.no_end(error, had, reports, name)
                 if run.case.strict:
                     run.problem = failure.why_stuck(error)
                 what = f"{name} hung with {run.case}"
                 budget.hung(students[0], had, what)
                 return _fail(runs[index + 1 :], f"not run: {what}")
-            run.problem = _what_failed(error, reports)
+            run.problem = _what_failed(error, reports, name)
             if failure.same_everywhere(reports) == "NotImplementedError":
                 return _fail(runs[index:], failure.not_written(name))
             return runs[index + 1 :]
@@ -92,12 +92,12 @@ def _went_on(directory, index):
     return decision.is_symlink() and os.readlink(decision) == GO_ON
 
 
-def _what_failed(error, reports):
+def _what_failed(error, reports, name):
     """What the first rank that failed raised, or how it ended."""
     first = error.rank if error is not None else 0
     report = reports[first] if first < len(reports) else None
     if report is not None and "error" in report:
-        return failure.raised(first, report)
+        return failure.raised(first, report, name)
     return failure.ended(error, first) if error is not None else f"rank {first} left no result"
 
 
@@ -111,6 +111,8 @@ def _fill(run, reports):
     run.problem = None
     for attribute in ("returned", "after", "guards_kept"):
         setattr(run, attribute, [report[attribute] for report in reports])
+    run.given = [report.get("given", []) for report in reports]
+    run.views = [report.get("view") for report in reports]
     run.operations = [[Operation(*op) for op in report["operations"]] for report in reports]
     run.device = reports[0]["device"]
 

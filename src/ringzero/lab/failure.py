@@ -40,7 +40,7 @@ def unwaited(run: Run) -> str | None:
             if op.end is None:
                 direction = {"send": f" to rank {op.peer}", "recv": f" from rank {op.peer}"}.get(op.kind, "")
                 return (
-                    f"rank {rank} never called wait() on its {op.kind}{direction}: "
+                    f"rank {rank} never called wait() on its {op.kind}{direction}, {op.line}: "
                     "the data may not be there yet, or may be overwritten on its way"
                 )
     return None
@@ -52,15 +52,23 @@ def same_everywhere(reports: list) -> str | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def raised(rank: int, report: dict) -> str:
-    """What ``rank`` raised and the student's own line, from its report."""
+def raised(rank: int, report: dict, name: str = "") -> str:
+    """What ``rank`` raised and the line, from its report; also the line of ``name`` that called what raised it."""
     text = f"rank {rank} raised {report['error']}"
     if report["message"]:
         text += f": {one_line(report['message'])}"
     if not report["frames"]:
         return text
-    label, line, _, source = report["frames"][-1]
-    return f"{text} · {label}, line {line}" + (f": {source}" if source else "")
+    text += f" · {_line(report['frames'][-1])}"
+    of_its_own = [frame for frame in report["frames"] if frame[2] == name]
+    if of_its_own and of_its_own[-1] is not report["frames"][-1]:
+        text += f" · called in {name}, {_line(of_its_own[-1])}"
+    return text
+
+
+def _line(frame):
+    label, line, _, source = frame
+    return f"{label}, line {line}" + (f": {source}" if source else "")
 
 
 def ended(error: RankError, rank: int) -> str:
@@ -68,6 +76,8 @@ def ended(error: RankError, rank: int) -> str:
     said = _without_harness(str(error)).split("\n\n")[0].splitlines()
     place = next((line.strip() for line in said if line.startswith("  File ")), None)
     sizes = re.search(r"(\d+) vs (\d+)\. Received data size", error.output[rank] if rank < len(error.output) else "")
+    if said and "disagree" in said[0]:
+        return one_line(said[0], longest=700)
     if sizes:
         text = f"rank {rank} got a message of {sizes[1]} bytes and expected one of {sizes[2]}"
     else:
@@ -75,12 +85,32 @@ def ended(error: RankError, rank: int) -> str:
     return one_line(text) + (f" · {place.removeprefix('File ')}" if place else "")
 
 
-def no_end(error: RankError, seconds: float, reports: list) -> str:
-    """Why the ranks had not ended after ``seconds``: ``launch``'s sentence, or where each rank was if it has none."""
+def no_end(error: RankError, seconds: float, reports: list, name: str = "") -> str:
+    """Why the ranks had not ended after ``seconds``: ``launch``'s sentence, or where each rank was if it has none.
+
+    Where that is in what ``name`` calls, such as a function of the lab, also the line of ``name``.
+    """
     why = why_stuck(error)
     if why in ("", SLOW):
         why = _places(error, reports)
-    return f"no end after {seconds:.0f} s: {why}"
+    return f"no end after {seconds:.0f} s: {why}{_called_in(error, name)}"
+
+
+def _called_in(error, name):
+    for rank in range(len(error.output)):
+        own = _own_frames(error, rank)
+        lines = [(file, line) for file, line, function in own if function == name]
+        if lines and own[0][2] != name:
+            file, line = lines[0]
+            return f" In {name}, {file}, line {line}."
+    return ""
+
+
+def _own_frames(error, rank):
+    """``(file, line, function)`` of a rank's stack, innermost first, without the library's."""
+    block = re.search(rf"^rank {rank} was at((?:\n  File .*)*)", str(error), re.MULTILINE)
+    frames = re.findall(r'File "?(.*?)"?, line (\d+) in (.*)', block[1]) if block else []
+    return [frame for frame in frames if not sources.is_package_code(frame[0])]
 
 
 def why_stuck(error: RankError) -> str:
@@ -95,10 +125,7 @@ def _places(error, reports):
         if report is not None and "error" not in report:
             found.append(f"rank {rank} had returned")
             continue
-        block = re.search(rf"^rank {rank} was at((?:\n  File .*)*)", str(error), re.MULTILINE)
-        frames = re.findall(r'File "?(.*?)"?, line (\d+) in (.*)', block[1]) if block else []
-        own = [frame for frame in frames if not sources.is_package_code(frame[0])]
-        file, line, name = (own or frames or [("", "", "")])[0]
+        file, line, name = (_own_frames(error, rank) or [("", "", "")])[0]
         found.append(f"rank {rank} was in {name} ({file}, line {line})" if name else f"rank {rank} did not return")
     return "; ".join(found)
 

@@ -46,11 +46,11 @@ def of(function: str | Callable) -> Handle:
     if last is not value:
         version += 1
         _seen[name] = value, version
+    if isinstance(function, str) and (why := why_stale(name, value)) is not None:
+        return Handle(name, version, problem=why)
     if value is None or not callable(value):
         what = "not defined" if value is None else f"{value!r}, not a function"
         return Handle(name, version, problem=f"{name} is {what}: run the cell that defines it, then this one")
-    if isinstance(function, str) and (stale := why_stale(name, value)):
-        return Handle(name, version, problem=stale)
     try:
         code = cloudpickle.dumps(value)
     except Exception as error:

@@ -3,6 +3,9 @@
 import contextlib
 import functools
 import os
+import signal
+import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -12,7 +15,7 @@ import torch
 
 from ringzero.collectives.run import forget_scratch
 from ringzero.lab import failure
-from ringzero.lab.payloads import no_other_way
+from ringzero.lab.payloads import no_other_way, payloads
 from ringzero.lab.runs import Case, Run
 from ringzero.processes import plain
 from ringzero.record import recorder, sources
@@ -21,6 +24,7 @@ from ringzero.strict import watching
 
 PATIENCE_SECONDS = 1.0  # how long a rank that has played a case waits for the others before it leaves the call
 PATIENCE_AFTER_AN_ERROR_SECONDS = 0.3
+COMPUTES_SECONDS = 2.5  # of CPU time without an import in one case, far above what any takes: then a loop is endless
 GUARD = 8  # elements on either side of a tensor that the function must not touch
 ELSEWHERE = ("site-packages", "/lib/python")  # in the names of files that a student has not written
 GO_ON, STOP = "go on", "stop"  # what comes after a case
@@ -96,6 +100,42 @@ def _leave(report, directory, index):
     unfinished.rename(path)
 
 
+@contextlib.contextmanager
+def _endless_loops_end():
+    """Inside, TimeoutError is raised at the line where a rank is when it has computed for long. Waiting does not count.
+
+    Not on a GPU, where a rank that waits computes.
+    """
+    if threading.current_thread() is not threading.main_thread() or torch.cuda.is_initialized():
+        yield
+        return
+
+    modules = len(sys.modules)
+
+    def end(*_):
+        nonlocal modules
+        before, modules = modules, len(sys.modules)
+        if modules > before:  # torch.optim alone can take so long; what comes after it has its time anew
+            return
+        raise TimeoutError(f"{COMPUTES_SECONDS:g} s of computing and no end: does a loop never end?")
+
+    before = signal.signal(signal.SIGVTALRM, end)
+    signal.setitimer(signal.ITIMER_VIRTUAL, COMPUTES_SECONDS, COMPUTES_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _view(value, buffer):
+    """At which element of the tensor that a function was given the one that it returned begins; None if elsewhere."""
+    if buffer is None or not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+        return None
+    same = value.untyped_storage().data_ptr() == buffer.untyped_storage().data_ptr()
+    return value.storage_offset() - GUARD if same else None
+
+
 class Player:
     """Calls ``function`` on this rank for one case after another, and says what came of each as plain data."""
 
@@ -115,7 +155,15 @@ class Player:
             self._kept.append(buffer)
         self._before = len(recorder.recorded())
         forget_scratch()  # of the case before: a check may count every byte that is held
-        with recorder.noting_heads() if self._watched else contextlib.nullcontext(), no_other_way():
+        given: list = []
+        with contextlib.ExitStack() as stack:
+            if self._watched:
+                stack.enter_context(recorder.noting_heads())
+            if case.kept:
+                given = stack.enter_context(payloads())
+            else:
+                stack.enter_context(no_other_way())
+            stack.enter_context(_endless_loops_end())
             value = self._function(*args, **case.options)
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()
@@ -125,6 +173,8 @@ class Player:
             "returned": value,
             "after": tensor,
             "guards_kept": buffer is None or not bool(buffer[:GUARD].any() or buffer[-GUARD:].any()),
+            "given": given,
+            "view": _view(value, buffer),
             "operations": self._operations(),
             "time": time.time(),
             "device": (torch.get_default_device() if tensor is None else tensor.device).type,

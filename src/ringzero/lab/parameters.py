@@ -19,6 +19,12 @@ def notebook_names() -> dict:
     return shell.user_ns if shell is not None else vars(sys.modules["__main__"])
 
 
+def cells_that_ran() -> list[str]:
+    """The texts of the notebook's cells in the order in which they were run; the number of a cell is its place."""
+    cells = notebook_names().get("In")
+    return cells if isinstance(cells, list) and all(isinstance(cell, str) for cell in cells) else []
+
+
 def check_parameters(names: dict | None = None) -> None:
     """Raise LabError, in one sentence with the fix, unless WORLD_SIZE and DEVICE are there and can be used."""
     names = notebook_names() if names is None else names

@@ -38,24 +38,28 @@ _hooked = False  # an audit hook cannot be taken out again
 
 
 @contextmanager
-def payloads() -> Iterator[list[torch.Tensor]]:
+def payloads(note: Callable[[], None] | None = None) -> Iterator[list[torch.Tensor]]:
     """Inside, a list grows by a copy of each tensor that this rank hands to the default process group.
 
-    Another process group, a store, a socket and a file opened for writing raise an error.
+    ``note`` is called after each. Another process group, a store, a socket and a file opened for writing raise an
+    error.
     """
     given: list[torch.Tensor] = []
     with ExitStack() as stack:
         for name, place in GIVEN.items():
             method = vars(TracedProcessGroup)[name]
             stack.callback(setattr, TracedProcessGroup, name, method)
-            setattr(TracedProcessGroup, name, _keeping(method, place, given))
+            setattr(TracedProcessGroup, name, _keeping(method, place, given, note))
         stack.enter_context(no_other_way())
         yield given
 
 
-def _keeping(method: Callable, place: int, given: list) -> Callable:
+def _keeping(method: Callable, place: int, given: list, note: Callable | None) -> Callable:
     def kept(self: TracedProcessGroup, *args: Any, **options: Any) -> Any:
-        given.extend(tensor.detach().clone() for tensor in _tensors(args[place]))
+        for tensor in _tensors(args[place]):
+            given.append(tensor.detach().clone())
+            if note is not None:
+                note()
         return method(self, *args, **options)
 
     return kept
@@ -87,6 +91,11 @@ def no_other_way() -> Iterator[None]:
             if kind is not None:
                 stack.callback(setattr, kind, "__init__", kind.__init__)
                 kind.__init__ = _refuse
+        if "_get_backend" not in vars(TracedProcessGroup):  # it is there inside another ``no_other_way``
+            stack.callback(delattr, TracedProcessGroup, "_get_backend")
+            TracedProcessGroup._get_backend = _for_torch_alone(TracedProcessGroup._get_backend)  # type: ignore[method-assign]
+        stack.callback(setattr, torch, "from_file", torch.from_file)
+        torch.from_file = _refuse
         world: dict[Any, Any] = distributed_c10d._world.pg_map
         for group, (backend, store) in list(world.items()):
             stack.callback(partial(world.__setitem__, group, (backend, store)))
@@ -94,6 +103,17 @@ def no_other_way() -> Iterator[None]:
         stack.callback(_close, _closed)
         _closed = True
         yield
+
+
+def _for_torch_alone(method: Callable) -> Callable:
+    """The backend under a recorded process group does not record: torch may ask for it, and nobody else."""
+
+    def asked(self: TracedProcessGroup, *args: Any) -> Any:
+        if "/torch/" not in sys._getframe(1).f_code.co_filename.replace(os.sep, "/"):
+            _refuse()
+        return method(self, *args)
+
+    return asked
 
 
 def _close(before):

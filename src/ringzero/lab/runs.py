@@ -33,6 +33,7 @@ class Case:
     options: dict
     seed: int = 0
     watched: bool = False  # each element of the input says where it is and which rank's it is: see ``codes``
+    kept: bool = False  # what a rank hands to the process group is kept
     strict: bool = False  # communication has NCCL's rules, on the CPU
 
     def __str__(self):
@@ -72,6 +73,8 @@ class Run:
     """A case and what came of it. ``problem`` says why there are no results, else it is None.
 
     ``returned``, ``after`` (the tensor after the call), ``guards_kept`` (whether nothing was written around it),
+    ``given`` (copies of the tensors it handed to the process group, in the order of the calls, where the case keeps
+    them), ``views`` (at which element of the tensor the returned one begins, None if it is no view of it),
     ``operations`` and ``printed`` have one entry for each rank.
     """
 
@@ -80,6 +83,8 @@ class Run:
     returned: list = field(default_factory=list)
     after: list = field(default_factory=list)
     guards_kept: list = field(default_factory=list)
+    given: list[list[torch.Tensor]] = field(default_factory=list)
+    views: list = field(default_factory=list)
     operations: list[list[Operation]] = field(default_factory=list)
     printed: list[str] = field(default_factory=list)
     device: str = "cpu"

@@ -1,25 +1,53 @@
 """Definitions older than what the notebook shows: a student changed a cell, and the change has no effect yet."""
 
-import ast
 import inspect
 import re
 import sys
-from typing import Any
 
-from ringzero.lab.parameters import notebook_names
+from ringzero.lab.parameters import cells_that_ran, notebook_names
 
 
 def why_stale(name: str, value: object) -> str | None:
     """Why ``value`` is not what the cells of the notebook say of ``name`` now, and what to run; None if it is.
 
-    Two cases: a class whose base has been defined anew since, and a cell that was changed and ended with an error
-    before it defined the name again.
+    Three cases: the cell that defines the name was changed and does not parse; it was changed and ended with an error
+    before it came to the definition; or the name is a class, and its base has been defined anew since.
     """
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    older = _older_base(value)
-    if older is not None:
+    runs = cells_that_ran()
+    definition = re.compile(rf"^(?:async )?(?:def|class) +{re.escape(name)}\b", re.MULTILINE)
+    last = next((number for number in range(len(runs) - 1, 0, -1) if definition.search(runs[number])), None)
+    if last is not None:
+        try:
+            compile(_plain_python(runs[last]), f"cell [{last}]", "exec")
+        except SyntaxError as error:
+            line = f", line {error.lineno}: {(error.text or '').strip()}" if error.lineno else ""
+            return (
+                f"the cell that defines {name} does not parse ({error.msg} · cell [{last}]{line}): mend it and run it"
+            )
+        if (made := _run_that_made(value)) is not None and made < last:
+            return f"the cell that defines {name} ended with an error before it did so: mend it and run it"
+    if (older := _older_base(value)) is not None:
         return f"{name} is built on an older {older}: run the cell of {name} again, then this one"
-    return _changed_in_vain(shell, name, value) if shell is not None else None
+    return None
+
+
+def _shell():
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+
+
+def _plain_python(source):
+    """A cell without IPython's own syntax."""
+    shell = _shell()
+    return source if shell is None else shell.transform_cell(source)
+
+
+def _run_that_made(value):
+    """The number of the run that defined a function or class; None where that cannot be told."""
+    numbers = getattr(getattr(_shell(), "compile", None), "_filename_map", {})
+    functions = vars(value).values() if isinstance(value, type) else [value]
+    codes = [getattr(inspect.unwrap(each), "__code__", None) for each in functions if callable(each)]
+    found = [numbers[code.co_filename] for code in codes if code is not None and code.co_filename in numbers]
+    return max(found, default=None)
 
 
 def _older_base(value):
@@ -29,31 +57,3 @@ def _older_base(value):
         if base.__module__ == "__main__" and isinstance(newest, type) and newest is not base:
             return base.__name__
     return None
-
-
-def _changed_in_vain(shell, name, value):
-    made = _cell_of(shell, value)
-    runs = list(shell.user_ns.get("In", ()))  # the text of every run of a cell, by its number
-    later = [text for text in runs[made + 1 :] if _defines(text, name)] if made is not None else []
-    if not later:
-        return None
-    try:
-        ast.parse(shell.transform_cell(later[-1]))
-    except SyntaxError as error:
-        why = f"is no Python (line {error.lineno}: {error.msg})"
-    else:
-        why = f"ended with an error before it defined {name} again"
-    return f"the cell of {name} {why}, and what it defined before would be checked: mend it, run it, then this one"
-
-
-def _defines(text, name):
-    return re.search(rf"^(?:def|class)\s+{re.escape(name)}\b", text, flags=re.MULTILINE) is not None
-
-
-def _cell_of(shell: Any, value: Any) -> int | None:
-    """The number of the run that defined a function or class; None where that cannot be told."""
-    numbers = getattr(shell.compile, "_filename_map", {})
-    functions = vars(value).values() if isinstance(value, type) else [value]
-    codes = [getattr(inspect.unwrap(each), "__code__", None) for each in functions if callable(each)]
-    found = [numbers[code.co_filename] for code in codes if code is not None and code.co_filename in numbers]
-    return max(found, default=None)

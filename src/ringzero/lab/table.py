@@ -25,9 +25,10 @@ class Table:
     possible: float
     printed: tuple[str, ...] = ()  # lines that the ranks printed
     ran: str = ""  # on what the ranks ran
+    more: str = ""  # what is to be said beside the points
 
     def __repr__(self):
-        lines = [f"{self.name}: {self.points:g} of {self.possible:g} points"]
+        lines = [f"{self.name}: {self.points:g} of {self.possible:g} points{self.more}"]
         for row in self.rows:
             lines.append(f"  {'pass' if row.holds else 'FAIL'}  {row.points:4.2f}/{row.possible:4.2f}  {row.claim}")
             if row.reason:
@@ -49,7 +50,7 @@ class Table:
         ran = f"<p><small>ran on {html.escape(self.ran)}</small></p>" if self.ran else ""
         return (
             f'<table class="ringzero-check"><caption style="text-align:left"><code>{html.escape(self.name)}</code>: '
-            f"{self.points:g} of {self.possible:g} points</caption>"
+            f"{self.points:g} of {self.possible:g} points{html.escape(self.more)}</caption>"
             '<thead><tr><th style="text-align:left">check</th><th style="text-align:left">verdict</th>'
             '<th style="text-align:left">reason</th><th>points</th></tr></thead>'
             f"<tbody>{''.join(cells)}</tbody></table>{ran}{details}"

@@ -2,7 +2,7 @@
 
 What a rank returns is read by a process that must not trust it (a grader, say), so it
 never travels as a pickle. A value is a tree of None, bool, int, float, complex, str,
-bytes, list, tuple, dict, ``torch.Tensor`` and NumPy arrays; the tree is written as JSON
+bytes, list, tuple, set, dict, ``torch.Tensor`` and NumPy arrays; the tree is written as JSON
 into the metadata of one safetensors file that holds the tensors.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 from ringzero.processes.leftovers import regular
 
 SCALARS = (type(None), bool, int, float, str)  # as they are in JSON; Python writes floats so that they come back exact
-PLAIN_TYPES = "None, bool, numbers, str, bytes, list, tuple, dict, torch.Tensor or NumPy array"
+PLAIN_TYPES = "None, bool, numbers, str, bytes, list, tuple, set, dict, torch.Tensor or NumPy array"
 
 
 def dump(value: Any, path: str | PathLike[str]) -> None:
@@ -63,6 +63,8 @@ def _encode(value: Any, tensors: dict[str, Any], where: str) -> Any:
         return {"list": _encode_all(value, tensors, where)}
     if isinstance(value, tuple):
         return {"tuple": _encode_all(value, tensors, where)}
+    if isinstance(value, (set, frozenset)):
+        return {"set": _encode_all(list(value), tensors, where)}
     if isinstance(value, dict):
         return {
             "dict": [
@@ -108,6 +110,8 @@ def _decode(tree: Any, get_tensor: Callable[[str], Any]) -> Any:
             return _decode_all(payload, get_tensor)
         case "tuple":
             return tuple(_decode_all(payload, get_tensor))
+        case "set":
+            return set(_decode_all(payload, get_tensor))
         case "dict":
             return dict(_decode_all(pair, get_tensor) for pair in payload)
         case "tensor":

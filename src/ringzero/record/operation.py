@@ -31,6 +31,7 @@ class Operation(NamedTuple):
     ``batch``    which ``batch_isend_irecv`` of the rank it was part of (0, 1, …), or None
     ``thread``   which of the rank's threads computed or waited (0, 1, … in the order they first did)
     ``head``     the first element of a message sent, where that was asked for (``noting_heads``), else None
+    ``dropped``  whether its handle is gone without a wait, which cancels a message that is not through yet
     ``parts``    the messages that one of ringzero's own collectives is made of, where ``calls`` put them together
 
     A prediction names what it predicts; its times count from any moment, such as 0.0 for the start of the step:
@@ -59,6 +60,7 @@ class Operation(NamedTuple):
     batch: int | None = None
     thread: int = 0
     head: float | None = None
+    dropped: bool = False
     parts: tuple["Operation", ...] = ()
 
     @property

@@ -23,11 +23,12 @@ CAPACITY = 2**20  # records; the file is sparse, so room costs nothing until it 
 # A record: kind, dtype, peer, bytes, tag, Origin (4), batch, start; and, written later, end, first wait, its thread.
 BEGUN = struct.Struct("<BBiqiHIIIid")
 RECORD = struct.Struct(BEGUN.format + "ddB")
-END, WAIT, THREAD = BEGUN.size, BEGUN.size + 8, BEGUN.size + 16
+START, END, WAIT, THREAD = BEGUN.size - 8, BEGUN.size, BEGUN.size + 8, BEGUN.size + 16
 TIME, TIME_AND_THREAD = struct.Struct("<d"), struct.Struct("<dB")
 HEAD = struct.Struct("<qqq")  # how many records follow, which was waited for last (its offset, or 0), Python threads
 COUNT, WAITED = struct.Struct("<q"), struct.Struct("<qq")  # its parts, which different threads write
 NONE = -1  # no peer, no batch
+DROPPED = -1.0  # in place of the time of the first wait: nobody waits, or can wait any more
 MOST_THREADS = 255  # all later threads have this number
 
 KINDS = (
@@ -149,16 +150,22 @@ class Recorder:
         self._names.close()
         self._memory.close()
 
-    def begins_to_wait(self, offset: int | None) -> None:
-        """Note that this thread now waits for the operation recorded at ``offset``."""
+    def begins_to_wait(self, offset: int | None, from_its_start: bool = False) -> None:
+        """Note that this thread now waits for the operation recorded at ``offset``, or has ``from_its_start``."""
         if offset is not None:
-            TIME_AND_THREAD.pack_into(self._memory, offset + WAIT, time.time(), self._thread())
+            (when,) = TIME.unpack_from(self._memory, offset + START) if from_its_start else (time.time(),)
+            TIME_AND_THREAD.pack_into(self._memory, offset + WAIT, when, self._thread())
             WAITED.pack_into(self._memory, COUNT.size, offset, threading.active_count())
 
     def was_waited_for(self, offset: int | None) -> None:
         """Note that the program asked to wait for the operation recorded at ``offset``, and went on."""
         if offset is not None:
             TIME_AND_THREAD.pack_into(self._memory, offset + WAIT, time.time(), self._thread())
+
+    def was_dropped(self, offset: int) -> None:
+        """Note that the handle of the operation recorded at ``offset`` is gone, and nobody has waited for it."""
+        with contextlib.suppress(ValueError):  # the file is closed
+            TIME.pack_into(self._memory, offset + WAIT, DROPPED)
 
     def has_ended(self, offset: int | None) -> None:
         """Note that the operation recorded at ``offset`` is over: it was waited for, or computed."""
@@ -308,7 +315,7 @@ def _operation(rank, sequence, row, named):
     return Operation(
         kind=KINDS[kind],
         stream=COMMUNICATION,
-        wait=wait or None,
+        wait=wait if wait > 0 else None,
         bytes=size,
         dtype=named["dtype", dtype][0],
         peer=None if peer == NONE else peer,
@@ -319,5 +326,6 @@ def _operation(rank, sequence, row, named):
         called=named["called", called][0] if call else None,
         batch=None if batch == NONE else batch,
         head=named.get(("head", sequence), (None,))[0],
+        dropped=wait == DROPPED,
         **common,
     )

@@ -126,6 +126,10 @@ class TracedMessage:
     def __getattr__(self, name):
         return getattr(self._work, name)
 
+    def __del__(self):
+        if self._offset is not None:
+            self._recorder.was_dropped(self._offset)
+
 
 class TracedWork(dist.Work):
     """The work handle of a collective. It is a ``dist.Work``, as torch's C++ code requires."""
@@ -265,12 +269,18 @@ def _recording(method, kind, input_index):
             return getattr(self._inner, method)(*args, **options)
         how = [*args, *options.values()][-1:]
         blocks = bool(how) and getattr(how[0], "asyncOp", True) is False
-        if blocks:  # NCCL would return nothing, and the record would not say when it was over
-            how[0].asyncOp = True
-        work = TracedWork(getattr(self._inner, method)(*args, **options), self._recorder, offset)
-        if blocks:
+        if not blocks:
+            return TracedWork(getattr(self._inner, method)(*args, **options), self._recorder, offset)
+        how[0].asyncOp = True  # NCCL would return nothing, and the record would not say when it was over
+        self._recorder.begins_to_wait(offset, from_its_start=True)
+        try:
+            work = getattr(self._inner, method)(*args, **options)
             work.wait()
-        return work
+        except Exception:
+            self._recorder.has_failed(offset)
+            raise
+        self._recorder.has_ended(offset)
+        return TracedWork(work, self._recorder, None)
 
     operation.__name__ = method
     return operation

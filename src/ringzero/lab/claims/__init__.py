@@ -2,7 +2,7 @@
 
 Claims about one subject are in the module of its name: ``traffic`` (what was sent), ``training``, ``buckets``,
 ``sharded``, ``flat``, ``optimizers``, ``recomputation``, ``host_tier``, ``window``, ``quantised``, ``local_steps``,
-``mixing``, ``compressed``, ``methods``, ``formulas``, ``overlap``. Those that many labs make are here.
+``mixing``, ``compressed``, ``methods``, ``formulas``, ``overlap``, ``reduced``. Those that many labs make are here.
 """
 
 from ringzero.lab.claims import (
@@ -18,6 +18,7 @@ from ringzero.lab.claims import (
     overlap,
     quantised,
     recomputation,
+    reduced,
     sharded,
     traffic,
     training,
@@ -35,6 +36,7 @@ from ringzero.lab.claims.collectives import (
     nobody_leaves_early,
     nothing_changes,
     only_its_chunk_changes,
+    returns_a_view,
     returns_everyones_chunk,
     returns_its_chunk_of_the_sum,
     returns_the_roots_chunk,
@@ -76,6 +78,8 @@ __all__ = [
     "overlap",
     "quantised",
     "recomputation",
+    "reduced",
+    "returns_a_view",
     "returns_everyones_chunk",
     "returns_its_chunk_of_the_sum",
     "returns_the_roots_chunk",

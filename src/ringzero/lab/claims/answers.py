@@ -5,10 +5,13 @@ A check that students can read must not tell them an answer, so it holds a ``sea
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Collection
 
 from ringzero.lab.claims.values import number, numbers
 from ringzero.lab.runs import Claim
+
+WHOLE = 1e-4  # so near to a whole number, relative to it, a float is that number
 
 
 def gives(what: str | tuple[str, ...], formula: Callable, tolerance: float = 1e-9) -> Claim:
@@ -48,9 +51,9 @@ def entry(name: str, right: object, hint: str) -> Claim:
     return _entry(name, lambda value: value == right, hint)
 
 
-def sealed(name: str, digest: str, hint: str) -> Claim:
+def sealed(name: str, digest: str, hint: str, ordered: bool = True) -> Claim:
     """A claim as ``entry``, for a value of which only the ``seal`` is known: it is ``digest``."""
-    return _entry(name, lambda value: seal(name, value) == digest, hint)
+    return _entry(name, lambda value: seal(name, value, ordered) == digest, hint)
 
 
 def one_of(name: str, choices: Collection) -> Claim:
@@ -58,11 +61,27 @@ def one_of(name: str, choices: Collection) -> Claim:
     return _entry(name, lambda value: value in choices, f"not one of {', '.join(map(repr, choices))}")
 
 
-def seal(name: str, value: object) -> str:
-    """Twelve digits that tell whether an answer is right, and not what it is: part of a SHA-256."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
+def seal(name: str, value: object, ordered: bool = True) -> str:
+    """Twelve digits that tell whether an answer is right, and not what it is: part of a SHA-256.
+
+    Equal answers in other forms have the same: a tuple or a tensor is a list, 4.0000003 is 4, a measured number counts
+    by its first four digits. What is not ``ordered`` may come in any order or as a set, and one thing without its list.
+    """
+    value = _canonical(value)
+    if not ordered:
+        value = sorted(value if isinstance(value, list) else [value], key=json.dumps)
     return hashlib.sha256(json.dumps([name, value]).encode()).hexdigest()[:12]
+
+
+def _canonical(value):
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_canonical(each) for each in value]
+    if isinstance(value, float) and math.isfinite(value):
+        near = round(value)
+        return near if abs(value - near) <= WHOLE * abs(near) else float(f"{value:.4g}")
+    return value.strip() if isinstance(value, str) else repr(value) if isinstance(value, dict) else value
 
 
 def _entry(name, fits, hint):

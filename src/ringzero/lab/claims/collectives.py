@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import torch
 
+from ringzero.collectives import chunk_bounds
 from ringzero.lab.claims.values import equal
 from ringzero.lab.runs import Claim, Run
 
@@ -93,6 +94,19 @@ def returns_its_chunk_of_the_sum(run: Run) -> str | None:
 def has_its_chunk_of_the_sum(run: Run) -> str | None:
     """Chunk r of rank r's own tensor ends as that of the sum over ranks."""
     return equal("the tensor's own chunk", _parts(run, run.after), _parts(run, [run.total()] * run.world_size))
+
+
+def returns_a_view(run: Run) -> str | None:
+    """What rank r returns lies where chunk r of its own tensor lies: a view of it, and no copy."""
+    assert run.numel is not None
+    bounds = chunk_bounds(run.numel, run.world_size).tolist()
+    for rank, begins in enumerate(run.views):
+        if bounds[rank] == bounds[rank + 1] or begins == bounds[rank]:  # nothing lies anywhere
+            continue
+        if begins is None:
+            return f"what rank {rank} returns is a copy of the chunk, not a view of its tensor"
+        return f"what rank {rank} returns begins at element {begins} of its tensor, and its chunk at {bounds[rank]}"
+    return None
 
 
 def returns_everyones_chunk(run: Run) -> str | None:

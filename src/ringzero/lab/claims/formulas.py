@@ -56,7 +56,9 @@ def no_other_number_of_pieces_is_faster(run: Run) -> str | None:
     best = min(others, key=duration)
     if duration(chunks) <= duration(best) * (1 + 1e-12):
         return None
-    return f"K = {chunks} takes {duration(chunks):.6g} s, and K = {best} takes {duration(best):.6g} s"
+    more = duration(chunks) / duration(best) - 1
+    longer = f"{more:.2g} times longer" if more >= 1 else f"{100 * more:.2g} % longer"
+    return f"K = {chunks} takes {duration(chunks):.4g} s, {longer} than K = {best}"
 
 
 def the_largest_that_fits(needs: Callable) -> Claim:

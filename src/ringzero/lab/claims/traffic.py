@@ -6,6 +6,9 @@ from the ranks' records (``ringzero.record``), so a right result that was reache
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import combinations
+
+import torch
 
 from ringzero.collectives import ALGORITHMS
 from ringzero.lab.runs import Claim, Run
@@ -83,6 +86,24 @@ def cannot_deadlock(run: Run) -> str | None:
         f"if a send waits until its receive has started, no rank gets further: {waits}. "
         "Start the send and the receive of a round together, with dist.batch_isend_irecv"
     )
+
+
+def made_of_data(run: Run) -> str | None:
+    """Every message has numbers of the ranks' tensors in it, or of sums of them over some of the ranks.
+
+    Half of its elements, at least: chunks may be filled up. Of which element they are is not looked at.
+    """
+    wide = torch.stack(run.inputs).to(torch.float64 if run.case.dtype.is_floating_point else torch.int64)
+    sums = [wide[list(some)].sum(0) for n in range(1, run.world_size + 1) for some in combinations(range(len(wide)), n)]
+    known = torch.stack(sums).to(run.case.dtype).to(wide.dtype).unique()
+    for rank, given in enumerate(run.given):
+        for number, tensor in enumerate(given, 1):
+            if tensor.numel() and torch.isin(tensor.flatten().to(wide.dtype), known).float().mean() < 0.5:
+                return (
+                    f"of what rank {rank} hands over, tensor {number}, of {tensor.numel()} numbers, "
+                    "holds nothing of any rank's tensor: how does the data travel?"
+                )
+    return None
 
 
 def _verb(kind):

@@ -14,23 +14,37 @@ def equal(what: str, got: list, expected: list, first_rank: int = 0) -> str | No
     for rank, (mine, right) in enumerate(zip(got, expected, strict=True), first_rank):
         where = f"on rank {rank} {what}"
         if (why := _misshapen(where, mine, right)) is not None:
-            return why
+            return why + (": does it return nothing?" if mine is None else "")
         wrong = (mine.to(right.dtype) != right).nonzero().flatten().tolist()
         if wrong:
             i = wrong[0]
             got_there, right_there = mine[i].item(), right[i].item()
-            return (
-                f"{where} is wrong in {_count(wrong, right.numel())}: [{i}] is {got_there:g}, expected {right_there:g}"
-            )
+            shown = _apart(got_there, right_there)
+            return f"{where} is wrong in {_count(wrong, right.numel())}: [{i}] is {shown[0]}, expected {shown[1]}"
     return None
+
+
+def _apart(one, other):
+    """Two different numbers as short texts that differ."""
+    short = f"{one:g}", f"{other:g}"
+    return short if short[0] != short[1] else (repr(one), repr(other))
 
 
 def _misshapen(where, got, expected):
     if not isinstance(got, torch.Tensor):
-        return f"{where} is {got!r}, not a tensor"
+        return f"{where} is {_in_short(got)}, not a tensor"
     if tuple(got.shape) != tuple(expected.shape):
         return f"{where} has shape {tuple(got.shape)}, expected {tuple(expected.shape)}"
     return None
+
+
+def _in_short(value):
+    """A value that should be a tensor, in a few words."""
+    text = " ".join(repr(value).split())
+    if len(text) > 60 and isinstance(value, (list, tuple)):
+        things = "tensors" if isinstance(value[0], torch.Tensor) else "numbers"
+        return f"a {type(value).__name__} of {len(value)} {things}"
+    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def _count(wrong, numel):
@@ -50,7 +64,7 @@ def close(what: str, got: list, expected: list, tolerance: float = 1e-4) -> str 
     for rank, (mine, right) in enumerate(zip(got, expected, strict=True)):
         where = f"on rank {rank} {what}"
         if (why := _misshapen(where, mine, right)) is not None:
-            return why
+            return why + (": does it return nothing?" if mine is None else "")
         largest = right.abs().max().item()
         off = (mine.to(right.dtype) - right).abs().max().item()
         if not off <= tolerance * largest:

@@ -1,0 +1,5 @@
+"""(N-1)/N for whatever is no all-reduce, broadcast and reduce among them."""
+# caught by: test_bandwidths
+# %% bandwidths: changed
+# -     elif collective in ("broadcast", "reduce"):
+# -         factor = 1.0

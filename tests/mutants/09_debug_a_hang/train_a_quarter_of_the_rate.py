@@ -1,0 +1,5 @@
+"""A quarter of the rate, which is right on four ranks."""
+# caught by: test_train
+# %% train
+def train(seed, samples, lr, steps):
+    return broken_train(seed, samples, lr / 4, steps)
