@@ -147,7 +147,7 @@ class Check:
         return float(points)
 
     def _execute(self):
-        todo = [run for run in self._runs if run.problem == NOT_RUN]
+        todo, ended = [run for run in self._runs if run.problem == NOT_RUN], []
         students = [handle.of(function) for function in self._students]
         # Most ranks first: warm ranks serve smaller numbers too. And gloo before NCCL's rules.
         for strict, ranks in sorted({(run.case.strict, -run.world_size) for run in todo}):
@@ -158,7 +158,7 @@ class Check:
             some = [run for run in some if run.wrong_on_gloo is None]
             self._made += some
             try:
-                execute.execute(some, students, self._harness, self._device_of(-ranks, strict))
+                execute.execute(some, students, self._harness, self._device_of(-ranks, strict), ended)
             except Exception as error:  # ours, not the student's; still a sentence in a table
                 for run in some:
                     run.problem = f"the check itself failed ({type(error).__name__}: {error}); report this"
