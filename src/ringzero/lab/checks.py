@@ -173,7 +173,8 @@ class Check:
     def _why_not(self, run, claim):
         if run.wrong_on_gloo is not None:
             return run.wrong_on_gloo
-        place = f"with {run.case}" if run.twin is None else "right on gloo, wrong on NCCL"
+        ran = run.twin is not None and not (run.problem or "").startswith("not run")
+        place = "right on gloo, wrong on NCCL" if ran else f"with {run.case}"
         where = "" if run.problem == failure.not_written(self.name) else f"{place}: "
         problem = run.problem or self._nothing_proved(run)
         if problem is None:
