@@ -323,6 +323,28 @@ def test_what_all_ranks_raise_costs_no_launch_of_its_own(monkeypatch):
     assert len(launches) == 1
 
 
+def too_large_for_many(tensor):
+    """A message that is larger than its room: gloo ends the receiver's process."""
+    rank = dist.get_rank()
+    if tensor.numel() < 8:
+        step(tensor)
+    elif rank == 0:
+        dist.send(tensor, 1)
+    elif rank == 1:
+        dist.recv(tensor[1:], 0)
+
+
+def test_what_ends_processes_is_not_tried_for_ever(launches):
+    points, reasons = verdict(too_large_for_many, 5, 10, 6, 11, 7, 12, 13)
+    assert points == pytest.approx(4 * 2 / 7, abs=0.01)
+    for why, size in ((reasons[1], 10), (reasons[3], 11)):
+        assert f"rank 1 got a message of {4 * size} bytes and expected one of {4 * size - 4}" in why
+    assert [reasons[0], reasons[2]] == [None, None]
+    for why in reasons[4:]:
+        assert "not run: too_large_for_many ended a process with 3 ranks, 11 float32 numbers" in why
+    assert len(launches) == 2
+
+
 def test_a_message_left_over_does_not_spoil_the_next_case():
     points, reasons = verdict(leaves_a_message, 5, 6)
     assert points == 2

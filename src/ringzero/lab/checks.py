@@ -147,7 +147,7 @@ class Check:
         return float(points)
 
     def _execute(self):
-        todo = [run for run in self._runs if run.problem == NOT_RUN]
+        todo, ended = [run for run in self._runs if run.problem == NOT_RUN], []
         students = [handle.of(function) for function in self._students]
         # Most ranks first: warm ranks serve smaller numbers too. And gloo before NCCL's rules.
         for strict, ranks in sorted({(run.case.strict, -run.world_size) for run in todo}):
@@ -158,7 +158,7 @@ class Check:
             some = [run for run in some if run.wrong_on_gloo is None]
             self._made += some
             try:
-                execute.execute(some, students, self._harness, self._device_of(-ranks, strict))
+                execute.execute(some, students, self._harness, self._device_of(-ranks, strict), ended)
             except Exception as error:  # ours, not the student's; still a sentence in a table
                 for run in some:
                     run.problem = f"the check itself failed ({type(error).__name__}: {error}); report this"
@@ -173,7 +173,8 @@ class Check:
     def _why_not(self, run, claim):
         if run.wrong_on_gloo is not None:
             return run.wrong_on_gloo
-        place = f"with {run.case}" if run.twin is None else "right on gloo, wrong on NCCL"
+        ran = run.twin is not None and not (run.problem or "").startswith("not run")
+        place = "right on gloo, wrong on NCCL" if ran else f"with {run.case}"
         where = "" if run.problem == failure.not_written(self.name) else f"{place}: "
         problem = run.problem or self._nothing_proved(run)
         if problem is None:

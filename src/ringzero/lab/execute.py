@@ -19,25 +19,32 @@ from ringzero.processes import plain
 from ringzero.ranks import RankError, RankTimeout
 from ringzero.record.operation import Operation
 
+MOST_ENDED = 2  # cases of a check that end a process; new ones take seconds, and what is left is not run
 HUNG_SHARE = 0.85  # of a call's time: a case that had less of it gets another call
 
 
-def execute(runs: list[Run], students: list[Handle], harness: Callable | None, device: str) -> None:
+def execute(
+    runs: list[Run], students: list[Handle], harness: Callable | None, device: str, ended: list[str] | None = None
+) -> None:
     """Fill ``runs`` (all with the same number of ranks) with what came of their cases.
 
     Each calls the first of ``students``; with a ``harness``, the harness with all students as its first arguments.
+    ``ended`` grows by what is said of each case that ends a process, as a message does that is larger than its room.
     """
+    ended = [] if ended is None else ended
     problem = next((student.problem for student in students if student.problem), None)
     problem = problem or budget.why_not_again(*students)
     if problem is not None:
-        return _fail(runs, problem)
+        _fail(runs, problem)
+        return
     todo = list(runs)
-    while todo:
-        todo = _launch(todo, students, harness, device)
-    return None
+    while todo and len(ended) < MOST_ENDED:
+        todo = _launch(todo, students, harness, device, ended)
+    if todo:
+        _fail(todo, f"not run: {ended[-1]}")
 
 
-def _launch(runs, students, harness, device):
+def _launch(runs, students, harness, device, ended):
     """One launch of all ``runs``. Returns those that must be run again, in a launch of their own."""
     name, seconds, ranks = students[0].name, budget.call_seconds(), runs[0].world_size
     with tempfile.TemporaryDirectory(prefix="ringzero-lab-") as directory:
@@ -80,6 +87,8 @@ def _launch(runs, students, harness, device):
                 budget.hung(students[0], had, what)
                 return _fail(runs[index + 1 :], f"not run: {what}")
             run.problem = _what_failed(error, reports, name)
+            if error is not None and (error.rank >= len(reports) or reports[error.rank] is None):
+                ended.append(f"{name} ended a process with {run.case}")
             if failure.same_everywhere(reports) == "NotImplementedError":
                 return _fail(runs[index:], failure.not_written(name))
             return runs[index + 1 :]
