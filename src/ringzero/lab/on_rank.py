@@ -106,7 +106,7 @@ def _endless_loops_end():
 
     Not on a GPU, where a rank that waits computes.
     """
-    if threading.current_thread() is not threading.main_thread() or torch.cuda.is_initialized():
+    if threading.current_thread() is not threading.main_thread() or torch.get_default_device().type != "cpu":
         yield
         return
 
