@@ -17,7 +17,7 @@ from html.parser import HTMLParser
 from typing import NamedTuple
 
 SAID, SEEN = r"predicted|formula|said|theory", r"measured|counted|recorded"
-RATIO = re.compile(rf"\bratio\b|\b({SEEN}|predicted) / (an? |one |our |the )?\w+", re.IGNORECASE)
+RATIO = re.compile(rf"\bratio\b|\b({SEEN}|predicted) / (an? |one |our |the )?\w+|\w / ({SEEN})\b", re.IGNORECASE)
 BOTH = re.compile(rf"\b({SAID}) / ({SEEN})", re.IGNORECASE)
 PRINTED = re.compile(rf"\b({SAID})\s+(?P<said>[\d.,]*\d)[^\n\d]*?\b({SEEN})\s+(?P<seen>[\d.,]*\d)", re.IGNORECASE)
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[+-]?\d+)?")
