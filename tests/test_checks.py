@@ -528,9 +528,10 @@ def test_a_function_that_calls_a_hanging_one_is_not_run(launches):
     exec("def other(tensor):\n    return 1", names)
     verdict(names["stuck"], 10)
     _, reasons = verdict(names["caller"], 10)
-    assert reasons == [
-        "with 3 ranks, 10 float32 numbers: not run: it calls stuck, and stuck hung with 3 ranks, 10 float32 numbers"
-    ]
+    assert reasons[0].startswith(
+        "with 3 ranks, 10 float32 numbers: not run: it calls stuck, and stuck hung with 3 ranks, 10 float32 numbers: "
+        "no end after"
+    )
     assert len(launches) == 1
     check = make(names["other"])
     check.that("runs", check.run(numel=0), lambda run: None)

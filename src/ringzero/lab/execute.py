@@ -84,7 +84,7 @@ def _launch(runs, students, harness, device, ended):
                 if run.case.strict:
                     run.problem = failure.why_stuck(error)
                 what = f"{name} hung with {run.case}"
-                budget.hung(students[0], had, what)
+                budget.hung(students[0], had, f"{what}: {run.problem}")
                 return _fail(runs[index + 1 :], f"not run: {what}")
             run.problem = _what_failed(error, reports, name)
             if error is not None and (error.rank >= len(reports) or reports[error.rank] is None):

@@ -2,7 +2,7 @@
 
 
 # caught by: test_gossip
-# says: waits in gossip
+# says: a cycle: rank 0 waits to send to
 # %% gossip
 def gossip(x, weights):
     r, n = dist.get_rank(), dist.get_world_size()
