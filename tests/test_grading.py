@@ -508,7 +508,7 @@ def test_the_expected_grades_are_those_of_a_sane_class():
 
 def test_the_submission_that_hangs_costs_its_budget_and_says_who_waits(sample):
     found = verdict.read(sample.root / "autograded" / "sample_hangs" / "02_ring_allreduce")
-    assert re.search(r"no end after \d+ s: rank 1 sent rank \d only \d messages; rank \d waits to", found.reason)
+    assert re.search(r"no end after \d+ s: .*rank 1 had returned", found.reason)
     page = (sample.root / "feedback" / "sample_hangs" / "02_ring_allreduce" / "02_ring_allreduce.html").read_text()
     assert "<b>limit</b>" in page
     assert re.search(r"rank 1 had\s+returned", page)
