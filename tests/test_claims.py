@@ -138,6 +138,7 @@ def test_tensors_by_name():
     assert why(b=None) == "on rank 1 the gradient of b is None, not a tensor"
     assert why(b=torch.zeros(3)) == "on rank 1 the gradient of b has shape (3,), expected (2,)"
     assert "off by up to nan" in why(a=right["a"] * float("nan"))
+    assert "has values like 3e+30, as in memory that was never written" in why(a=right["a"] + 3e30)
 
 
 def test_all_of_gives_the_first_reason():

@@ -97,7 +97,7 @@ def _how_far(got, right, tolerance):
     if abs(factor) > tolerance and (got - factor * right).abs().max().item() <= tolerance * abs(factor) * largest:
         return f"is {factor:.4g} times what it should be"
     off = (got - right).abs().max().item()
-    if not off <= UNWRITTEN * max(largest, 1.0):
+    if off > UNWRITTEN * max(largest, 1.0):
         return f"has values like {off:.3g}, as in memory that was never written; its largest should be {largest:.3g}"
     return f"is off by up to {off:.3g}; its largest element should be {largest:.3g}"
 
