@@ -80,9 +80,8 @@ def _launch(runs, students, harness, device, ended):
                 had = min(seconds, time.time() - start)
                 if index and had < HUNG_SHARE * seconds and not error.deadlocked:
                     return runs[index:]
-                run.problem = failure.no_end(error, had, reports, name)
-                if run.case.strict:
-                    run.problem = failure.why_stuck(error)
+                strict = run.case.strict
+                run.problem = failure.why_stuck(error) if strict else failure.no_end(error, had, reports, name)
                 what = f"{name} hung with {run.case}"
                 budget.hung(students[0], had, f"{what}: {run.problem}")
                 return _fail(runs[index + 1 :], f"not run: {what}")

@@ -131,8 +131,8 @@ def _hooks(tries: int) -> float:
 
 
 def _meeting(group: Any, tries: int) -> float:
-    """Ranks that compute the same are not ready at the same moment; where they meet after every layer, they wait for
-    the slowest each time."""
+    """Seconds that ranks lose where they meet after a layer: they compute the same, and are not ready at the same
+    moment, so each time all wait for the slowest."""
     layers, x = [nn.Linear(MET, MET) for _ in range(DEEP)], torch.randn(MET_TOKENS, MET)
     model = nn.Sequential(*layers)
     number = torch.zeros(1)

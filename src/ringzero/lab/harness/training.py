@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from ringzero.data_parallel import DistributedDataParallel
 from ringzero.record import recorder
 
 INPUTS, OUTPUTS, SAMPLES = 6, 3, 8  # samples a rank and batch
@@ -127,7 +128,8 @@ def train(
     (``quiet_until``), when its backward pass was ``over``, and when that came to each layer (``begun``).
     """
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    nn.parallel.DistributedDataParallel.__init__ = _refuse  # type: ignore[method-assign]  # on this rank, which lives as long as the call
+    for theirs in (nn.parallel.DistributedDataParallel, DistributedDataParallel):
+        theirs.__init__ = _refuse  # type: ignore[method-assign]  # on this rank, which lives as long as the call
     module = Model(seed if alike else seed + rank, **model)
     wrapped, skipped = wrap(module, cap), module.skipped
     _must_be_their_own(wrapped)
