@@ -51,7 +51,7 @@ def blocks(
                     f'<text class="chunk" x="{x + wide / 2:.1f}" y="{y + ROW / 2 + 4:g}" text-anchor="middle" '
                     f'fill="{ink}">{escape(label)}</text>'
                 )
-            elif wide > 0:
+            elif label and wide > 0:
                 behind.append(label)
             x += wide
         said = "; ".join(filter(None, (", ".join(behind), notes.get(name, ""))))

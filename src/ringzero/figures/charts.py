@@ -17,6 +17,7 @@ from ringzero.figures.figure import Figure, frame, svg_open
 POINT = 4 / 3  # pixels: matplotlib counts in points
 INK = "#010203"  # stands for the page's text colour until the SVG is written
 STYLES = {"line": ("-", False), "dashed": ("--", False), "points": ("", True), "both": ("-", True)}
+MANY_DECADES = 4  # on a logarithmic axis: from here on ticks at 2 and 5 would crowd it
 MARKERS = "os^D"  # by series, so that two sets of points differ in more than colour
 
 
@@ -53,7 +54,6 @@ def _draw(series, x, y, log, styles, ticks, size):
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
-    from matplotlib.ticker import LogLocator, NullLocator
 
     settings = {"svg.fonttype": "none", "svg.hashsalt": "ringzero", "font.size": 10}
     settings |= dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK)
@@ -63,13 +63,6 @@ def _draw(series, x, y, log, styles, ticks, size):
         axes = figure.add_subplot()
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(True, color=INK, alpha=0.12, linewidth=0.6)
-        if "x" in log:
-            axes.set_xscale("log")
-        if "y" in log:
-            axes.set_yscale("log")
-            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axes.yaxis.set_major_formatter("{x:g}")
-            axes.yaxis.set_minor_locator(NullLocator())
         ends = []
         for (name, (xs, ys)), color, marker in zip(series.items(), cycle(palette.LINES), cycle(MARKERS)):
             line, points = STYLES[styles.get(name, "line")]
@@ -77,6 +70,12 @@ def _draw(series, x, y, log, styles, ticks, size):
             axes.plot(xs, ys, markersize=6, **look)
             ends.append((name, xs[-1], ys[-1], look))
         axes.set(xlabel=x, ylabel=y)
+        if "x" in log:
+            axes.set_xscale("log")
+            _mark_powers(axes.xaxis)
+        if "y" in log:
+            axes.set_yscale("log")
+            _mark_powers(axes.yaxis)
         if ticks:
             axes.set_xticks(list(ticks), list(ticks.values()))
             axes.set_xticks([], minor=True)
@@ -84,6 +83,17 @@ def _draw(series, x, y, log, styles, ticks, size):
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return out.getvalue()
+
+
+def _mark_powers(axis):
+    """Ticks at 1, 2 and 5 of each power of ten, or at the powers alone where there are many; numbers in full."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    least, largest = axis.get_data_interval()
+    many = largest > 10**MANY_DECADES * least
+    axis.set_major_locator(LogLocator(subs=(1,) if many else (1, 2, 5)))
+    axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:.12f}".rstrip("0"))
+    axis.set_minor_locator(NullLocator())
 
 
 def _label_ends(figure, axes, ends):
