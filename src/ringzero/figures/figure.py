@@ -37,6 +37,9 @@ def frame(content: str, alt: str, caption: str | None) -> Figure:
     return Figure(f'<figure class="rz-figure">{scroll}{below}</figure>', alt)
 
 
+WORDY = 14  # letters: a row's name that is longer gets room for two words side by side, on a telephone too
+
+
 def svg_open(width: float, height: float, title: str, description: str, smallest: float = 0.8) -> str:
     """The opening tag, title and description of an image ``width`` by ``height`` pixels that shrinks with its column.
 
@@ -56,7 +59,8 @@ def table(rows: Iterable[Sequence], head: Sequence | None = None, caption: str |
     An empty cell heads nothing: it is no ``th``, which a screen reader would announce.
     """
     rows = list(rows)
-    parts = ['<table class="rz-table">']
+    wordy = " rz-wordy" if any(len(str(first)) > WORDY for first, *_ in rows) else ""
+    parts = [f'<table class="rz-table{wordy}">']
     if head:
         parts.append("<thead><tr>" + "".join(_heading(cell, "col") for cell in head) + "</tr></thead>")
     parts.append("<tbody>")
