@@ -48,16 +48,9 @@ torch.set_num_threads(1)  # threads of one process wait for each other where the
 # A call of ``launch`` that sets no limit gets one that no load on the machine makes it reach.
 call.launch.__kwdefaults__["timeout"] = 1200.0
 
-# Warm ranks serve smaller numbers of ranks too. Tests go from few ranks to many, and each larger number would start new
-# ones, so a test process starts with the most that are common, and with what an optimizer imports.
-MOST_RANKS, JOB = 6, b"torch.optim"
-
-
-def with_most_ranks(acquire):
-    return functools.wraps(acquire)(lambda world_size, _=None: acquire(max(world_size, MOST_RANKS), JOB))
-
-
-pool.acquire = with_most_ranks(pool.acquire)
+# Sooner or later a test process has an optimizer step on its ranks: they start with what that imports.
+acquire = pool.acquire
+pool.acquire = functools.wraps(acquire)(lambda world_size, job=b"": acquire(world_size, job + b"torch.optim"))
 
 
 def group_of(nodeid):

@@ -590,3 +590,14 @@ def test_new_ranks_have_what_their_first_job_or_jobs_before_it_import(monkeypatc
     launch(imports_dynamo)
     pool.stop()
     assert launch(has_dynamo).returns == [True, True]
+
+
+def test_a_call_has_the_threads_that_its_ranks_leave(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert launch(torch.get_num_threads, world_size=2).returns == [3, 3]
+    assert launch(torch.get_num_threads, world_size=4).returns == [1, 1, 1, 1]
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    pool.stop()
+    assert launch(torch.get_num_threads, world_size=2).returns == [2, 2]
+    pool.stop()

@@ -181,6 +181,7 @@ def call(
                 "timeout": timeout,
                 "trace": bool(trace),
                 "may_lose": bool(may_lose),
+                "threads": None if "OMP_NUM_THREADS" in os.environ else max(1, (os.cpu_count() or 1) // world_size),
                 "cwd": os.getcwd(),
                 "sys_path": sys.path,
                 "sources": sources.collect(),

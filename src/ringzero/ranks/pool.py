@@ -20,6 +20,7 @@ from ringzero import processes
 from ringzero.ranks import warm_rank
 
 INTERPRETERS = 2  # on each node: see ``warm_rank``
+RANKS = 8  # of this process's pool, at least: one more costs milliseconds, and a later call with more ranks seconds
 MARK = "RINGZERO_POOL"  # in the environment of all that a pool starts: the folder of its pool
 # glibc gives freed memory back to the system, and every page that is taken again costs a microsecond: up to a tenth of
 # a training step. A rank keeps up to 256 MiB of what it frees, in pieces of up to 32 MiB.
@@ -48,7 +49,7 @@ def acquire(world_size: int, job: bytes = b"") -> "Pool":
     if _current is not None and (_current.world_size < world_size or not _current.alive()):
         stop()
     if _current is None or _current.owner != os.getpid():
-        _current = Pool(world_size, job=job)
+        _current = Pool(max(world_size, RANKS), job=job)
     return _current
 
 
@@ -105,6 +106,8 @@ class Pool:
             listener.settimeout(0.1)
             worker = ["-m", "ringzero.ranks.warm_rank", str(address), str(self.ranks_per_node), *options]
             interpreters = min(INTERPRETERS, self.ranks_per_node)
+            # torch._dynamo makes a folder for inductor's files when it is imported: it goes with the pool.
+            cache = {"TORCHINDUCTOR_CACHE_DIR": str(self.directory / "inductor")}
             for number, node in enumerate(nodes):
                 torchrun = torchrun_command(interpreters, self.directory / f"logs-{number}", node.rendezvous)
                 with open(self.directory / f"torchrun-{number}.log", "wb") as log:
@@ -113,7 +116,7 @@ class Pool:
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=log,
-                        env=rank_environment(self.world_size, node.interface) | {MARK: str(self.directory)},
+                        env=cache | rank_environment(self.world_size, node.interface) | {MARK: str(self.directory)},
                         start_new_session=True,  # Ctrl-C in the terminal reaches the notebook only
                     )
                 self.agents.append(agent)

@@ -270,8 +270,11 @@ def _wait_for_all(what: str, store: "Store", rank: int, job: dict[str, Any], cal
 
 def _init_process_group(rank: int, job: dict[str, Any], call: Path) -> "Store":
     """The default group of this call, on a store of its own: nothing is shared with the call before."""
+    import torch
     import torch.distributed as dist
 
+    if job["threads"] not in (None, torch.get_num_threads()):  # the pool may have more ranks than this call
+        torch.set_num_threads(job["threads"])
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()  # a fork repeats its parent's draws otherwise
     devices.enter(job["device"], int(os.environ["LOCAL_RANK"]))
