@@ -27,9 +27,11 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     lazy={
         "doctor": "ringzero.doctor:doctor",
+        "grades": "ringzero.grading.instructor:grades",
         "mutants": "ringzero.grading.mutants:mutants",
         "measure": "ringzero.commands.measure:measure",
         "plan": "ringzero.commands.plan:plan",
+        "release": "ringzero.grading.instructor:release",
         "timeline": "ringzero.profiles.command:command",
     },
 )

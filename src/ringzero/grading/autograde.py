@@ -54,7 +54,15 @@ class CourseAutograde(nbgrader.converters.Autograde):
     """See the module's docstring."""
 
     def init_notebooks(self):
-        """As nbgrader does it, but a folder without any notebook is a submission too."""
+        """As nbgrader does it, but a folder without any notebook is a submission too.
+
+        Raises NbGraderException where the lab was never released: it is nobody's fault who handed it in.
+        """
+        lab = self.coursedir.assignment_id
+        if not self._expected(lab):
+            why = f"{lab} is not released in this course. Do that first: ringzero release {lab}"
+            self.log.error(why)
+            raise NbGraderException(why)
         with contextlib.suppress(NbGraderException):
             super().init_notebooks()
         if self.coursedir.notebook_id == "*":
