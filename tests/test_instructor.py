@@ -1,4 +1,4 @@
-"""``ringzero release`` and ``ringzero grades``: what an instructor types, and what they say when something is missing."""
+"""``ringzero release`` and ``ringzero grades``: what they do, and what they say when something is missing."""
 
 import csv
 import shutil
@@ -62,7 +62,7 @@ def test_from_release_to_a_table(course, tmp_path, monkeypatch):
     assert status == 0, said
     assert "needs a person: ada: a_plan waits for a grade" in said
     assert "needs a person: bob: not graded" in said
-    assert list(csv.reader(file.open())) == [
+    assert list(csv.reader(file.read_text().splitlines())) == [
         ["student", "score", "out of", "waits for a person", "verdict"],
         ["ada", "2.0", "6.0", "a_plan", "ok"],
         ["bob", "", "", "", "not graded"],

@@ -58,7 +58,7 @@ def grades(lab, file):
 
 def _needs_a_person(graded, handed_in):
     """``{student: why}``."""
-    needs = {student: "not graded: run nbgrader autograde" for student in handed_in - graded.keys()}
+    needs = dict.fromkeys(handed_in - graded.keys(), "not graded: run nbgrader autograde")
     for student, grade in graded.items():
         reasons = [str(grade.verdict)] if grade.verdict.kind in NEEDS_A_PERSON else []
         reasons += [f"{cell} waits for a grade" for cell in grade.manual]
