@@ -295,6 +295,9 @@ def broken_ring(tensor):
 
 # %% [markdown]
 # **Guess first.** On four ranks, who receives from whom? Draw it: four dots, an arrow into each.
+#
+# <details><summary>Answer</summary>In a ring each rank receives from the one before it, and rank 0 from rank 3, so that
+# the four arrows make one circle. Whether this program does so, its code will tell.</details>
 
 
 # %%

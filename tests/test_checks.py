@@ -17,6 +17,7 @@ from ringzero.lab import (
     claims,
     execute,
     explore,
+    failure,
     handle,
     parameters,
     runs,
@@ -369,6 +370,19 @@ def never_ends(tensor):
         pass
 
 
+def exchanges_for_ever(tensor):
+    while tensor.numel():
+        step(tensor)
+
+
+def never_ends_and_catches_errors(tensor):
+    while tensor.numel():
+        try:
+            tensor + 1
+        except Exception:
+            continue
+
+
 def one_rank_alone(tensor):
     if dist.get_rank() == 0:
         dist.all_reduce(tensor)
@@ -393,7 +407,9 @@ def helped(tensor):
     [
         (drops_its_send, ("posted a send, test_checks.py line", "cancels it")),
         (receives_first, ("a cycle: rank", "waits to receive from rank", "test_checks.py line")),
-        (never_ends, ("raised TimeoutError", "of computing and no end", "while tensor.numel():")),
+        (never_ends, ("came to no end: is this loop endless?", "while tensor.numel():")),
+        (never_ends_and_catches_errors, ("came to no end: is this loop endless?",)),
+        (exchanges_for_ever, ("came to no end: is this loop endless?",)),
         (one_rank_alone, ("ranks 1, 2 never entered all_reduce #1; rank 0 waits there, test_checks.py line",)),
         (barrier_on_some, ("rank 2 never entered barrier #1; ranks 0, 1 wait there, test_checks.py line",)),
         (says_nothing_known, ("raised NameError: name 'unknown' is not defined", "unknown(tensor)")),
@@ -519,6 +535,30 @@ def test_a_hanging_function_is_not_run_again(launches):
     _, reasons = verdict(absent, 10, 20)
     assert len(launches) == 1
     assert all("not run again: absent hung with 3 ranks, 10 float32 numbers" in reason for reason in reasons)
+
+
+def test_an_endless_loop_is_not_run_again(launches):
+    points, reasons = verdict(never_ends, 10, 20)
+    assert points == 0
+    assert len(launches) == 1
+    assert "is this loop endless?" in reasons[0]
+    assert "not run: never_ends hung with 3 ranks, 10 float32 numbers" in reasons[1]
+
+
+@pytest.mark.parametrize(
+    ("frames", "caller"),
+    [
+        ([("cell [3]", 4, "exchange"), ("cell [7]", 9, "ring")], ("cell [7]", 9, "ring")),
+        ([("cell [7]", 9, "ring")], None),
+        ([("cell [3]", 4, "exchange"), ("cell [8]", 2, "put")], ("cell [8]", 2, "put")),  # a method of a class
+        ([("cell [8]", 5, "<lambda>"), ("cell [8]", 2, "put")], None),
+        ([("cell [3]", 4, "exchange")], None),
+        ([], None),
+    ],
+)
+def test_who_called_a_function_of_the_lab(frames, caller):
+    student = handle.Handle("ring", cells=frozenset({"cell [8]"}))
+    assert failure._caller(frames, student) == caller
 
 
 def test_a_function_that_calls_a_hanging_one_is_not_run(launches):

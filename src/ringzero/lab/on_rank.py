@@ -26,8 +26,11 @@ PATIENCE_SECONDS = 1.0  # how long a rank that has played a case waits for the o
 PATIENCE_AFTER_AN_ERROR_SECONDS = 0.3
 COMPUTES_SECONDS = 2.5  # of CPU time without an import in one case, far above what any takes: then a loop is endless
 GUARD = 8  # elements on either side of a tensor that the function must not touch
-ELSEWHERE = ("site-packages", "/lib/python")  # in the names of files that a student has not written
 GO_ON, STOP = "go on", "stop"  # what comes after a case
+
+
+class EndlessLoop(BaseException):
+    """A rank computed for so long that a loop must be endless. No ``except Exception`` of a student catches it."""
 
 
 def play(students: list[bytes], harness: Callable | None, cases: list[Case], directory: str) -> None:
@@ -50,9 +53,11 @@ def play(students: list[bytes], harness: Callable | None, cases: list[Case], dir
             ):
                 _decide(path, index, STOP)  # what was not waited for could disturb the next case
             _leave(report, path, index)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
+        except (Exception, SystemExit, KeyboardInterrupt, EndlessLoop) as error:
             (path / f"{index}-failed").touch()
             _leave(player.error_report(error), path, index)
+            if isinstance(error, EndlessLoop):
+                raise RuntimeError(str(error)) from None
             if not _all_go_on(path, index, case, PATIENCE_AFTER_AN_ERROR_SECONDS):
                 raise
         else:
@@ -102,7 +107,7 @@ def _leave(report, directory, index):
 
 @contextlib.contextmanager
 def _endless_loops_end():
-    """Inside, TimeoutError is raised at the line where a rank is when it has computed for long. Waiting does not count.
+    """Inside, EndlessLoop is raised at the line where a rank is when it has computed for long. Waiting does not count.
 
     Not on a GPU, where a rank that waits computes.
     """
@@ -117,15 +122,15 @@ def _endless_loops_end():
         before, modules = modules, len(sys.modules)
         if modules > before:  # torch.optim alone can take so long; what comes after it has its time anew
             return
-        raise TimeoutError(f"{COMPUTES_SECONDS:g} s of computing and no end: does a loop never end?")
+        raise EndlessLoop(f"computed for {COMPUTES_SECONDS:g} s and came to no end: is this loop endless?")
 
-    before = signal.signal(signal.SIGVTALRM, end)
-    signal.setitimer(signal.ITIMER_VIRTUAL, COMPUTES_SECONDS, COMPUTES_SECONDS)
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, COMPUTES_SECONDS, COMPUTES_SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-        signal.signal(signal.SIGVTALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _view(value, buffer):
@@ -181,16 +186,13 @@ class Player:
         }
 
     def error_report(self, error: BaseException) -> dict:
-        frames = [
-            frame
-            for frame in traceback.extract_tb(error.__traceback__)
-            if not sources.is_package_code(frame.filename) and not any(where in frame.filename for where in ELSEWHERE)
-        ]
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if sources.is_callers(frame.filename)]
         return {
             "error": type(error).__name__,
+            "endless": isinstance(error, EndlessLoop),
             "message": str(error),
             "frames": [[sources.label(each.filename), each.lineno, each.name, each.line or ""] for each in frames],
-            "operations": self._operations(),
+            "operations": [] if isinstance(error, EndlessLoop) else self._operations(),  # there may be very many
             "time": time.time(),
         }
 

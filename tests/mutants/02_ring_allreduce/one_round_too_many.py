@@ -1,0 +1,6 @@
+"""N rounds, where N - 1 are enough: each rank adds its own numbers a second time."""
+# caught by: test_ring_reduce_scatter
+# says: x
+# %% ring_reduce_scatter: changed
+# -     for step in range(n - 1):
+# +     for step in range(n):
