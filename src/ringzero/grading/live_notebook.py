@@ -19,6 +19,7 @@ class Kernel:
     def __init__(self, notebook):
         self.notebook = copy.deepcopy(notebook)
         self.client = NotebookClient(self.notebook, allow_errors=True, kernel_name="python3", **CEILINGS)
+        self.client.create_kernel_manager().transport = "ipc"  # no ports: two kernels that start may take the same
         self.places = {cell.id: index for index, cell in enumerate(self.notebook.cells)}
         self.texts = {cell.id: cell.source for cell in self.notebook.cells}  # nbclient keeps the text last run
         self.cells = {}

@@ -1,6 +1,7 @@
 """Why a run proves nothing, in sentences: what a rank raised, where the ranks wait, which messages were left over."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from ringzero.lab.runs import Run
 from ringzero.ranks import RankError
 from ringzero.record import sources
 from ringzero.record.operation import pairs
+
+_GLOO_PLACE = re.compile(r"\[(?:enforce fail at )?[^\]\s]*\.(?:cc|cpp|h):\d+\] ?")  # "[…/gloo/tcp/pair.cc:537] "
 
 
 def not_written(name: str) -> str:
@@ -60,15 +63,25 @@ def raised(rank: int, report: dict, student: Handle) -> str:
 
     A loop without an end is said in its own words.
     """
+    if report["error"] == RecursionError.__name__ and report["frames"]:
+        frame, _ = Counter(map(tuple, report["frames"])).most_common(1)[0]
+        return f"rank {rank} raised RecursionError: {frame[2]} calls itself, without an end · {_line(*frame)}"
     text = f"rank {rank} {report['message']}" if report.get("endless") else f"rank {rank} raised {report['error']}"
     if report["message"] and not report.get("endless"):
-        text += f": {one_line(report['message'])}"
+        text += f": {_plainly(report['message'])}"
     inward = report["frames"][::-1]
     if inward:
         text += f" · {_line(*inward[0])}"
     if (caller := _caller(inward, student)) is not None:
-        text += f" · called in {caller[2]}, {_line(*caller)}"
+        text += f" · called in {_function(caller, student)}, {_line(*caller)}"
     return text
+
+
+def _plainly(message):
+    """A message without gloo's own places; what it says of a rank that is its own neighbour, in words."""
+    if "Pair is not connected" in message and "[none]" in message:
+        return "a rank sends to itself, or receives from itself, which gloo cannot do"
+    return one_line(_GLOO_PLACE.sub("", message))
 
 
 def _line(label, line, _, source=""):
@@ -79,6 +92,11 @@ def _caller(frames: Sequence[Sequence[Any]], student: Handle) -> Sequence[Any] |
     """Of ``(label, line, function, ...)``, innermost first, the student's own; None if it is the innermost itself."""
     own = [frame for frame in frames if frame[2] == student.name] or [f for f in frames if f[0] in student.cells]
     return own[0] if own and own[0] is not frames[0] else None
+
+
+def _function(frame, student):
+    """The name of the function of a frame; of a lambda or a comprehension, of what the student wrote around it."""
+    return student.name if frame[2].startswith("<") else frame[2]
 
 
 def ended(error: RankError, rank: int, student: Handle) -> str:
@@ -95,7 +113,7 @@ def ended(error: RankError, rank: int, student: Handle) -> str:
     if frames and "disagree" not in text:
         text += f" · {_line(*frames[0])} in {frames[0][2]}"
     if (caller := _caller(frames, student)) is not None:
-        text += f" · called in {caller[2]}, {_line(*caller)}"
+        text += f" · called in {_function(caller, student)}, {_line(*caller)}"
     return text
 
 
@@ -114,7 +132,7 @@ def called_in(error: RankError, student: Handle) -> str:
     """The student's line from which the first rank that is stuck came to a function of the lab; "" if it is in none."""
     for rank in range(len(error.output)):
         if (caller := _caller(_frames_of(error, rank), student)) is not None:
-            return f" In {caller[2]}, {_line(*caller)}."
+            return f" In {_function(caller, student)}, {_line(*caller)}."
     return ""
 
 

@@ -24,7 +24,11 @@ from ringzero.strict import watching
 
 PATIENCE_SECONDS = 1.0  # how long a rank that has played a case waits for the others before it leaves the call
 PATIENCE_AFTER_AN_ERROR_SECONDS = 0.3
-COMPUTES_SECONDS = 2.5  # of CPU time without an import in one case, far above what any takes: then a loop is endless
+# CPU time in one case without an import, several times what any takes: then a loop is endless. Several ranks share cores,
+# and each must come to its limit before the loop is found.
+COMPUTES_SECONDS = 2.5
+SEVERAL_COMPUTE_SECONDS = 1.5
+COLLECTIVE_COMPUTES_SECONDS = 1.0  # a function of a tensor, without a harness that trains
 GUARD = 8  # elements on either side of a tensor that the function must not touch
 GO_ON, STOP = "go on", "stop"  # what comes after a case
 
@@ -105,9 +109,15 @@ def _leave(report, directory, index):
     unfinished.rename(path)
 
 
+def _longest(case):
+    if case.ranks == 1:
+        return COMPUTES_SECONDS
+    return SEVERAL_COMPUTE_SECONDS if case.numel is None else COLLECTIVE_COMPUTES_SECONDS
+
+
 @contextlib.contextmanager
-def _endless_loops_end():
-    """Inside, EndlessLoop is raised at the line where a rank is when it has computed for long. Waiting does not count.
+def _endless_loops_end(seconds: float):
+    """Inside, EndlessLoop is raised at the line where a rank is when it has computed for ``seconds``. Waiting does not count.
 
     Not on a GPU, where a rank that waits computes.
     """
@@ -122,10 +132,10 @@ def _endless_loops_end():
         before, modules = modules, len(sys.modules)
         if modules > before:  # torch.optim alone can take so long; what comes after it has its time anew
             return
-        raise EndlessLoop(f"computed for {COMPUTES_SECONDS:g} s and came to no end: is this loop endless?")
+        raise EndlessLoop(f"computed for {seconds:g} s and came to no end: is this loop endless?")
 
     before = signal.signal(signal.SIGPROF, end)
-    signal.setitimer(signal.ITIMER_PROF, COMPUTES_SECONDS, COMPUTES_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
     try:
         yield
     finally:
@@ -168,7 +178,7 @@ class Player:
                 given = stack.enter_context(payloads())
             else:
                 stack.enter_context(no_other_way())
-            stack.enter_context(_endless_loops_end())
+            stack.enter_context(_endless_loops_end(_longest(case)))
             value = self._function(*args, **case.options)
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""N rounds, where N - 1 are enough: each rank adds its own numbers a second time."""
+"""N rounds, where N - 1 are enough: the finished chunks go on for one more round."""
 # caught by: test_ring_reduce_scatter
 # says: x
 # %% ring_reduce_scatter: changed
