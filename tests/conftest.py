@@ -49,12 +49,12 @@ torch.set_num_threads(1)  # threads of one process wait for each other where the
 call.launch.__kwdefaults__["timeout"] = 1200.0
 
 # Warm ranks serve smaller numbers of ranks too. Tests go from few ranks to many, and each larger number would start new
-# ones, so a test process starts with the most that are common.
-MOST_RANKS = 6
+# ones, so a test process starts with the most that are common, and with what an optimizer imports.
+MOST_RANKS, JOB = 6, b"torch.optim"
 
 
 def with_most_ranks(acquire):
-    return functools.wraps(acquire)(lambda world_size: acquire(max(world_size, MOST_RANKS)))
+    return functools.wraps(acquire)(lambda world_size, _=None: acquire(max(world_size, MOST_RANKS), JOB))
 
 
 pool.acquire = with_most_ranks(pool.acquire)

@@ -1,5 +1,6 @@
 """``launch``: what comes back, what a failure says, and that nothing is left behind."""
 
+import importlib
 import json
 import os
 import re
@@ -562,3 +563,30 @@ def test_the_first_script_of_chapter_2_runs_without_this_library(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [f"rank {rank} of 3 has [6.0, 6.0]" for rank in range(3)]
+
+
+def has_dynamo():
+    return "torch._dynamo" in sys.modules
+
+
+def imports_dynamo():
+    importlib.import_module("torch._dynamo")
+    return has_dynamo()
+
+
+def test_new_ranks_have_what_their_first_job_or_jobs_before_it_import(monkeypatch):
+    monkeypatch.setattr(pool, "wished", set())
+    monkeypatch.setattr(pool, "acquire", pool.acquire.__wrapped__)  # without what conftest.py adds
+    pool.stop()
+
+    def with_optimizer():
+        had = has_dynamo()
+        torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
+        return had
+
+    assert launch(with_optimizer).returns == [True, True]
+    pool.stop()
+    assert launch(has_dynamo).returns == [False, False]
+    launch(imports_dynamo)
+    pool.stop()
+    assert launch(has_dynamo).returns == [True, True]

@@ -19,7 +19,7 @@ from typing import Any
 from ringzero import processes
 from ringzero.explain import deadlock, queues, report
 from ringzero.processes import plain
-from ringzero.ranks import devices, pool, under_torchrun
+from ringzero.ranks import devices, pool, under_torchrun, warm_rank
 from ringzero.record import export, recorder, sources
 from ringzero.record.operation import Operation
 
@@ -156,7 +156,7 @@ def launch(
             cold = pool.Pool(world_size, warm=False)
             with contextlib.closing(cold):
                 return call(cold, job, world_size, device, timeout, trace, may_lose)
-        ranks = pool.acquire(world_size)
+        ranks = pool.acquire(world_size, job)
         try:
             return call(ranks, job, world_size, device, timeout, trace, may_lose)
         finally:
@@ -185,7 +185,10 @@ def call(
                 "sys_path": sys.path,
                 "sources": sources.collect(),
             }
-            return _run(ranks, directory, message, world_size, timeout)
+            try:
+                return _run(ranks, directory, message, world_size, timeout)
+            finally:
+                pool.wished.update(warm_rank.wishes(directory, 0))
     except RankError:
         raise
     except BaseException:  # an interrupt can leave a message half read

@@ -114,7 +114,8 @@ class Cluster:
             self._pool.close()
             self._pool = None
         if self._pool is None:
-            self._pool = pool.Pool(self.world_size, [self._node(number) for number in range(self.nodes)])
+            nodes = [self._node(number) for number in range(self.nodes)]
+            self._pool = pool.Pool(self.world_size, nodes, job=job)
         return call.call(self._pool, job, self.world_size, "cpu", timeout, trace, may_lose)
 
     def run(self, *command: str, timeout: float = 120.0) -> list[str]:

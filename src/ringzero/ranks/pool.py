@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ringzero import processes
+from ringzero.ranks import warm_rank
 
 INTERPRETERS = 2  # on each node: see ``warm_rank``
 MARK = "RINGZERO_POOL"  # in the environment of all that a pool starts: the folder of its pool
@@ -26,6 +27,7 @@ KEPT = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**25}
 START_SECONDS = 600.0  # far above what torchrun takes on a busy machine; one that fails ends and is seen at once
 GOODBYE_SECONDS = 5.0  # for a worker to end what its call started
 _current: "Pool | None" = None  # the pool of this process
+wished: set[str] = set()  # modules that ranks of this process's pools had to import; later pools start with them
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,13 @@ class Node:
 THIS_MACHINE = Node()
 
 
-def acquire(world_size: int) -> "Pool":
-    """This process's pool, if it lives and has at least ``world_size`` ranks, else a new one in its place."""
+def acquire(world_size: int, job: bytes = b"") -> "Pool":
+    """This process's pool, if it lives and has at least ``world_size`` ranks, else a new one, made for ``job``."""
     global _current
     if _current is not None and (_current.world_size < world_size or not _current.alive()):
         stop()
     if _current is None or _current.owner != os.getpid():
-        _current = Pool(world_size)
+        _current = Pool(world_size, job=job)
     return _current
 
 
@@ -65,10 +67,18 @@ class Pool:
     """``world_size`` ranks under ``torchrun``, connected to this process by a Unix socket.
 
     The ranks end when ``close`` is called and when this process ends, however it ends. ``nodes`` are the machines they
-    live on, equally many on each. Ranks that are not ``warm`` import torch anew in every call.
+    live on, equally many on each. Ranks that are not ``warm`` import torch anew in every call. Those that are have
+    torch, what the first ``job`` will import as far as can be seen, and what ranks of other pools of this process had
+    to import.
     """
 
-    def __init__(self, world_size: int, nodes: Sequence[Node] = (THIS_MACHINE,), warm: bool = True):
+    def __init__(
+        self,
+        world_size: int,
+        nodes: Sequence[Node] = (THIS_MACHINE,),
+        warm: bool = True,
+        job: bytes = b"",
+    ):
         self.world_size, self.ranks_per_node = world_size, world_size // len(nodes)
         self.owner = os.getpid()
         self.broken = False  # a rank is gone or out of step: end this pool, start another
@@ -81,20 +91,19 @@ class Pool:
         self.directory = Path(tempfile.mkdtemp(prefix="ringzero-", dir=processes.short_temporary_folder()))
         self._selector = selectors.DefaultSelector()
         try:
-            self._start(nodes, warm)
+            self._start(nodes, [*warm_rank.foreseen(job), *sorted(wished)] if warm else ["--cold"])
         except BaseException:
             self.close()
             raise
 
-    def _start(self, nodes: Sequence[Node], warm: bool) -> None:
+    def _start(self, nodes: Sequence[Node], options: list[str]) -> None:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with contextlib.closing(listener):
             address = self.directory / "pool.sock"
             listener.bind(str(address))
             listener.listen(self.world_size)
             listener.settimeout(0.1)
-            worker = ["-m", "ringzero.ranks.warm_rank", str(address), str(self.ranks_per_node)]
-            worker += [] if warm else ["--cold"]
+            worker = ["-m", "ringzero.ranks.warm_rank", str(address), str(self.ranks_per_node), *options]
             interpreters = min(INTERPRETERS, self.ranks_per_node)
             for number, node in enumerate(nodes):
                 torchrun = torchrun_command(interpreters, self.directory / f"logs-{number}", node.rendezvous)

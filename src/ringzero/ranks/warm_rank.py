@@ -41,14 +41,15 @@ if TYPE_CHECKING:
 
 # What every call needs. numpy loads numpy.random when it is first used: 10 ms in every child.
 WARM = ("cloudpickle", "numpy.random", "safetensors.torch", "torch.distributed", "ringzero.record.recording_group")
+DYNAMO = "torch._dynamo"  # an optimizer's first step imports it, in 1 to 2 s
 IDLE_SECONDS = 900  # an unused pool ends by itself; the next call starts a fresh one
 STACK_SIGNAL = signal.SIGUSR1
 LOOK_SECONDS = 0.005  # between two looks at which ranks are done, where some may be lost
 
 
-def main(socket_path: str, ranks: int, warm: bool) -> None:
+def main(socket_path: str, ranks: int, warm: bool, foreseen: Iterable[str] = ()) -> None:
     """Import what calls need, fork this interpreter's share of the node's ``ranks``, and stay until all have ended."""
-    _import(WARM if warm else [])
+    _import([*WARM, *foreseen] if warm else [])
     agent, first = os.getppid(), int(os.environ["GROUP_RANK"]) * ranks
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the notebook's to handle
     for local in range(int(os.environ["LOCAL_RANK"]), ranks, int(os.environ["LOCAL_WORLD_SIZE"])):
@@ -116,9 +117,9 @@ def serve(rank: int, socket_path: str, warm: bool) -> None:
         if status is not None:
             processes.end(processes.descendants)
             child = None
-            wishes = _wishes(call, rank) if warm else []
+            wished = wishes(call, rank) if warm else []
             connection.sendall(json.dumps({"exit": status}).encode() + b"\n")
-            _import(wishes)
+            _import(wished)
 
 
 def _import(modules: Iterable[str]) -> None:
@@ -132,7 +133,19 @@ def _import(modules: Iterable[str]) -> None:
 
 def _can_be_warm(module: str) -> bool:
     """Whether a module may be imported here once, for all calls: it takes long, and no caller changes it."""
-    return module.startswith("ringzero.") or module == "torch._dynamo"  # an optimizer's first step imports it, in 2 s
+    return module.startswith("ringzero.") or module == DYNAMO
+
+
+def foreseen(job: bytes) -> list[str]:
+    """Of the modules that can be warm, those that a pickled job will import, as far as its text shows.
+
+    Ranks that are forked afterwards have them; else each rank imports them twice, in its first call and after it.
+    """
+    texts = [job]
+    for name, module in list(sys.modules.items()):
+        if name.startswith("ringzero.") and name.encode() in job and module.__file__:
+            texts.append(Path(module.__file__).read_bytes())
+    return [DYNAMO] if any(b"optim" in text for text in texts) else []
 
 
 def _wish(call: Path, rank: int, had: set[str]) -> None:
@@ -142,7 +155,7 @@ def _wish(call: Path, rank: int, had: set[str]) -> None:
         (call / f"{rank}.wishes").write_text("\n".join(wanted))
 
 
-def _wishes(call: Path, rank: int) -> list[str]:
+def wishes(call: Path, rank: int) -> list[str]:
     """The modules that the last call's child wrote down, without what is no module: it may write nonsense."""
     with contextlib.suppress(OSError, ValueError):
         with open(call / f"{rank}.wishes", opener=processes.regular) as file:
@@ -298,5 +311,5 @@ def _redirect_output(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), warm="--cold" not in sys.argv)
+    main(sys.argv[1], int(sys.argv[2]), "--cold" not in sys.argv, [name for name in sys.argv[3:] if name[:2] != "--"])
     os._exit(0)
