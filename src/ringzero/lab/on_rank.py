@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -24,8 +24,8 @@ from ringzero.strict import watching
 
 PATIENCE_SECONDS = 1.0  # how long a rank that has played a case waits for the others before it leaves the call
 PATIENCE_AFTER_AN_ERROR_SECONDS = 0.3
-# CPU time in one case without an import, several times what any takes: then a loop is endless. Several ranks share cores,
-# and each must come to its limit before the loop is found.
+# CPU time in one case without an import, several times what any takes: then a loop is endless. Ranks share cores, so
+# that with several of them it takes longer until one has used its time.
 COMPUTES_SECONDS = 2.5
 SEVERAL_COMPUTE_SECONDS = 1.5
 COLLECTIVE_COMPUTES_SECONDS = 1.0  # a function of a tensor, without a harness that trains
@@ -116,8 +116,8 @@ def _longest(case):
 
 
 @contextlib.contextmanager
-def _endless_loops_end(seconds: float):
-    """Inside, EndlessLoop is raised at the line where a rank is when it has computed for ``seconds``. Waiting does not count.
+def _endless_loops_end(seconds: float) -> Iterator[None]:
+    """Inside, EndlessLoop is raised where a rank is when it has computed for so many ``seconds``, waiting not counted.
 
     Not on a GPU, where a rank that waits computes.
     """
