@@ -1,6 +1,6 @@
 """Two lines changed round: what is handed round is what was there before the step."""
 # caught by: test_Zero1
-# says: x
+# says: were they handed round?
 # %% Zero1: changed
 # -             adamw(flat.shard, self.gradients[i], self.states[i])
 # -             all_gather(flat.whole)

@@ -1,6 +1,6 @@
 """uint8: what is below 0 wraps round."""
 # caught by: test_quantise
-# says: x
+# says: the integers are torch.uint8, not torch.int8
 # %% quantise: changed
 # -     integers = torch.zeros(x.numel(), dtype=torch.int8)
 # +     integers = torch.zeros(x.numel(), dtype=torch.uint8)

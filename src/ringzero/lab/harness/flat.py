@@ -79,9 +79,11 @@ def come_and_go(sharded_class: Callable, seed: int, times: int = 1) -> dict:
         held.append(_bytes_of((*parameters.values(), flat.whole, flat.shard)))
 
     note()
+    own_is_there = True  # after gather(), in the whole vector
     for _ in range(times):
         flat.gather()
         note()
+        own_is_there = own_is_there and _own_is_there(flat)
         x = numbers((4, 6), seed).to(here).requires_grad_()
         y = torch.nn.functional.linear(x, **parameters)
         flat.free()
@@ -94,7 +96,12 @@ def come_and_go(sharded_class: Callable, seed: int, times: int = 1) -> dict:
         values = {name: p.detach().clone() for name, p in parameters.items()}
         flat.free()
         note()
-    return {"values": values, "y": y.detach(), "x": x_gradient, "held": held}
+    return {"values": values, "y": y.detach(), "x": x_gradient, "held": held, "own_is_there": own_is_there}
+
+
+def _own_is_there(flat):
+    own = part(flat.whole, dist.get_world_size(), dist.get_rank())
+    return flat.whole.untyped_storage().nbytes() >= flat.whole.nbytes and torch.equal(own, flat.shard)
 
 
 def _parameters(values):
