@@ -1,6 +1,6 @@
 """A loop of isends that keeps the last handle alone, and waits for that."""
 # caught by: test_broadcast
-# says: never called wait() on its send to rank 1
+# says: send
 # %% broadcast: changed
 # -                 dist.send(tensor, dst=other)
 # +                 work = dist.isend(tensor, dst=other)
