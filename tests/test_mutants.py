@@ -135,7 +135,7 @@ def test_the_command_shows_the_sentence_and_the_seconds(monkeypatch, tmp_path):
 
 def test_the_command_ends_with_an_error_where_a_sentence_names_a_library(monkeypatch):
     said = sentences.Said(LAB, "wrong", "a mistake", "rank 0 was in wait (run.py, line 169)", 1.0)
-    monkeypatch.setattr(sentences, "said", lambda lab, names, times: iter([said]))
+    monkeypatch.setattr(sentences, "said", lambda lab, paths, times: iter([said]))
     result = CliRunner().invoke(mutants.mutants, ["--lab", LAB, "--sentences"])
     assert result.exit_code == 1
     assert "1 of 1 name a library's line: wrong" in result.output

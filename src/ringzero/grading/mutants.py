@@ -161,8 +161,8 @@ def _show_sentences(labs, path, only_typical, times):
     typical, rows = sentences.typical(), []
     try:
         for lab in labs:
-            names = [name for of, name in typical if of == lab] if only_typical else None
-            for row in sentences.said(lab, names, times) if names != [] else ():
+            paths = [path for name, path in files(lab).items() if not only_typical or (lab, name) in typical]
+            for row in sentences.said(lab, paths, times):
                 rows.append(row)
                 click.echo(sentences.report(row))
     finally:

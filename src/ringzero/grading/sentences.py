@@ -10,8 +10,9 @@ import statistics
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
-from ringzero.grading import build_labs, course, live_notebook, mutants, submission
+from ringzero.grading import build_labs, course, live_notebook, submission
 
 # No student has written these: files of libraries, and names of functions inside them. Students write in cells.
 _LIBRARY = re.compile(
@@ -49,13 +50,12 @@ def typical() -> dict[tuple[str, str], str]:
         return {(row["lab"], row["name"]): row["mistake"] for row in csv.DictReader(file)}
 
 
-def said(lab: str, names: Iterable[str] | None = None, times: int = 1) -> Iterator[Said]:
-    """Run the wrong solutions of ``lab`` (all, or those in ``names``) in turn, ``times`` each, and yield what is said.
+def said(lab: str, paths: Iterable[Path], times: int = 1) -> Iterator[Said]:
+    """Run wrong solutions of ``lab``, the files ``paths``, in turn, ``times`` each, and yield what their tables say.
 
     The seconds are the median of those times, from the start of the test cell to its end.
     """
-    chosen = {name: path for name, path in mutants.files(lab).items() if names is None or name in set(names)}
-    wrong = [submission.read_wrong_solution(path) for path in chosen.values()]
+    wrong = [submission.read_wrong_solution(path, lab) for path in paths]
     seconds: dict[str, list[float]] = {each.name: [] for each in wrong}
     with live_notebook.kernel_of(build_labs.source_notebook(lab)) as kernel:
         kernel.run_all()
