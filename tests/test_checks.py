@@ -763,3 +763,37 @@ def test_explorer_redraws_and_says_what_went_wrong(monkeypatch):
 
 def fails_for_all(tensor):
     return 1 / 0
+
+
+def _raised(error, message, *frames):
+    report = {"error": error, "message": message, "frames": [list(frame) for frame in frames]}
+    return failure.raised(0, report, handle.Handle("ring", cells=frozenset({"cell [7]"})))
+
+
+def test_what_gloo_says_is_told_without_its_own_lines():
+    place = "[enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:801] "
+    itself = f"{place}state_ >= CONNECTED. 1 vs 4. Pair is not connected ([127.0.0.1]:43939$0 <--> [none])"
+    assert _raised("RuntimeError", itself).endswith(
+        "a rank sends to itself, or receives from itself, which gloo cannot do"
+    )
+    assert _raised("RuntimeError", f"{place}Connection closed") == "rank 0 raised RuntimeError: Connection closed"
+
+
+def test_a_function_that_calls_itself_is_named():
+    deep = [("cell [7]", 3, "ring", "ring(tensor)")] * 500
+    said = _raised("RecursionError", "maximum recursion depth exceeded", *deep, ("cell [7]", 2, "ring", "if n > 1:"))
+    assert said == "rank 0 raised RecursionError: ring calls itself, without an end · cell [7], line 3: ring(tensor)"
+
+
+def test_a_global_that_is_assigned_to_is_named():
+    names = {}
+    exec("total = 0\ndef add(x):\n    global total\n    total += x\n    return total", names)
+    assert handle.of(names["add"]).globals == ("total",)
+    assert handle.of(double).globals == ()
+
+
+@pytest.mark.parametrize(
+    ("got", "hint"), [(2e-6, "GB, not bytes?"), (2000 / 2**30, "GiB, not bytes?"), (4000, "2 times")]
+)
+def test_a_unit_for_another_is_named(got, hint):
+    assert hint in claims.number("the bytes", got, 2000)

@@ -56,6 +56,8 @@ def said(lab: str, paths: Iterable[Path], times: int = 1) -> Iterator[Said]:
     The seconds are the median of those times, from the start of the test cell to its end.
     """
     wrong = [submission.read_wrong_solution(path, lab) for path in paths]
+    if not wrong:
+        return
     seconds: dict[str, list[float]] = {each.name: [] for each in wrong}
     with live_notebook.kernel_of(build_labs.source_notebook(lab)) as kernel:
         kernel.run_all()
