@@ -674,7 +674,7 @@ slide("stage", {"1": 1, "2": 2, "3": 3}, draw_two_steps)
 # %% [markdown]
 # ## 10. In your own words
 #
-# Three to six sentences, with numbers. 7.5 billion parameters, 64 GPUs, mixed precision: 2 bytes for a parameter, 2 for
+# Three to six sentences, with numbers. 13 billion parameters, 32 GPUs, mixed precision: 2 bytes for a parameter, 2 for
 # a gradient, 12 for fp32 copies and AdamW's numbers; gradients and parameters travel in 16 bits. How much memory do the
 # stages 1, 2 and 3 need on a GPU? Stages 1 and 2 send the same: why, and why is their memory not the same? A program
 # all-reduces the gradients and then lets each rank step its shard: what does that cost, and does it still deserve the
@@ -682,11 +682,11 @@ slide("stage", {"1": 1, "2": 2, "3": 3}, draw_two_steps)
 
 # %% [markdown] nbgrader={"grade_id": "one_and_two", "solution": true, "grade": true, "points": 3}
 # ### BEGIN SOLUTION
-# A full answer says (one point each): 31.4, 16.6 and 1.9 GB (15 + 15 + 90/64, 15 + 105/64, 120/64). Both
-# reduce-scatter the gradients and all-gather the parameters, 2Ψ(N−1)/N elements, 29.5 GB; stage 2 reduces a layer's
+# A full answer says (one point each): 56.9, 31.7 and 6.5 GB (26 + 26 + 156/32, 26 + 182/32, 208/32). Both
+# reduce-scatter the gradients and all-gather the parameters, 2Ψ(N−1)/N elements, 50.4 GB; stage 2 reduces a layer's
 # gradients as soon as they are complete and lets them go, stage 1 keeps all of them to the end; all-reducing first
 # sends 3Ψ in place of 2Ψ, half as much again, since the all-gather of the parameters is still to come: the memory is
 # that of stage 1, the traffic is not. With 8 micro-batches stage 1 adds gradients up where they are and still sends
 # 2Ψ; stage 2 keeps no whole gradient to add to and reduces each time, 9Ψ; stage 3 gathers twice and reduces each time,
-# 24Ψ: 30, 135 and 360 GB, times 63/64.
+# 24Ψ: 52, 234 and 624 GB, times 31/32.
 # ### END SOLUTION

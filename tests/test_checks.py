@@ -17,6 +17,7 @@ from ringzero.lab import (
     claims,
     execute,
     explore,
+    failure,
     handle,
     parameters,
     runs,
@@ -369,6 +370,19 @@ def never_ends(tensor):
         pass
 
 
+def exchanges_for_ever(tensor):
+    while tensor.numel():
+        step(tensor)
+
+
+def never_ends_and_catches_errors(tensor):
+    while tensor.numel():
+        try:
+            tensor + 1
+        except Exception:
+            continue
+
+
 def one_rank_alone(tensor):
     if dist.get_rank() == 0:
         dist.all_reduce(tensor)
@@ -393,7 +407,9 @@ def helped(tensor):
     [
         (drops_its_send, ("posted a send, test_checks.py line", "cancels it")),
         (receives_first, ("a cycle: rank", "waits to receive from rank", "test_checks.py line")),
-        (never_ends, ("raised TimeoutError", "of computing and no end", "while tensor.numel():")),
+        (never_ends, ("came to no end: is this loop endless?", "while tensor.numel():")),
+        (never_ends_and_catches_errors, ("came to no end: is this loop endless?",)),
+        (exchanges_for_ever, ("came to no end: is this loop endless?",)),
         (one_rank_alone, ("ranks 1, 2 never entered all_reduce #1; rank 0 waits there, test_checks.py line",)),
         (barrier_on_some, ("rank 2 never entered barrier #1; ranks 0, 1 wait there, test_checks.py line",)),
         (says_nothing_known, ("raised NameError: name 'unknown' is not defined", "unknown(tensor)")),
@@ -519,6 +535,30 @@ def test_a_hanging_function_is_not_run_again(launches):
     _, reasons = verdict(absent, 10, 20)
     assert len(launches) == 1
     assert all("not run again: absent hung with 3 ranks, 10 float32 numbers" in reason for reason in reasons)
+
+
+def test_an_endless_loop_is_not_run_again(launches):
+    points, reasons = verdict(never_ends, 10, 20)
+    assert points == 0
+    assert len(launches) == 1
+    assert "is this loop endless?" in reasons[0]
+    assert "not run: never_ends hung with 3 ranks, 10 float32 numbers" in reasons[1]
+
+
+@pytest.mark.parametrize(
+    ("frames", "caller"),
+    [
+        ([("cell [3]", 4, "exchange"), ("cell [7]", 9, "ring")], ("cell [7]", 9, "ring")),
+        ([("cell [7]", 9, "ring")], None),
+        ([("cell [3]", 4, "exchange"), ("cell [8]", 2, "put")], ("cell [8]", 2, "put")),  # a method of a class
+        ([("cell [8]", 5, "<lambda>"), ("cell [8]", 2, "put")], None),
+        ([("cell [3]", 4, "exchange")], None),
+        ([], None),
+    ],
+)
+def test_who_called_a_function_of_the_lab(frames, caller):
+    student = handle.Handle("ring", cells=frozenset({"cell [8]"}))
+    assert failure._caller(frames, student) == caller
 
 
 def test_a_function_that_calls_a_hanging_one_is_not_run(launches):
@@ -723,3 +763,37 @@ def test_explorer_redraws_and_says_what_went_wrong(monkeypatch):
 
 def fails_for_all(tensor):
     return 1 / 0
+
+
+def _raised(error, message, *frames):
+    report = {"error": error, "message": message, "frames": [list(frame) for frame in frames]}
+    return failure.raised(0, report, handle.Handle("ring", cells=frozenset({"cell [7]"})))
+
+
+def test_what_gloo_says_is_told_without_its_own_lines():
+    place = "[enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:801] "
+    itself = f"{place}state_ >= CONNECTED. 1 vs 4. Pair is not connected ([127.0.0.1]:43939$0 <--> [none])"
+    assert _raised("RuntimeError", itself).endswith(
+        "a rank sends to itself, or receives from itself, which gloo cannot do"
+    )
+    assert _raised("RuntimeError", f"{place}Connection closed") == "rank 0 raised RuntimeError: Connection closed"
+
+
+def test_a_function_that_calls_itself_is_named():
+    deep = [("cell [7]", 3, "ring", "ring(tensor)")] * 500
+    said = _raised("RecursionError", "maximum recursion depth exceeded", *deep, ("cell [7]", 2, "ring", "if n > 1:"))
+    assert said == "rank 0 raised RecursionError: ring calls itself, without an end · cell [7], line 3: ring(tensor)"
+
+
+def test_a_global_that_is_assigned_to_is_named():
+    names = {}
+    exec("total = 0\ndef add(x):\n    global total\n    total += x\n    return total", names)
+    assert handle.of(names["add"]).globals == ("total",)
+    assert handle.of(double).globals == ()
+
+
+@pytest.mark.parametrize(
+    ("got", "hint"), [(2e-6, "GB, not bytes?"), (2000 / 2**30, "GiB, not bytes?"), (4000, "2 times")]
+)
+def test_a_unit_for_another_is_named(got, hint):
+    assert hint in claims.number("the bytes", got, 2000)

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from ringzero.grading import course, mutants
+from ringzero.grading import course, mutants, sentences, submission
 from ringzero.grading.verdict import Verdict
 
 LAB = "02_ring_allreduce"
@@ -85,3 +85,57 @@ def test_an_unknown_lab_is_named_with_those_there_are():
     assert result.exit_code == 2
     assert "99_nothing" in result.output
     assert LAB in result.output
+
+
+def test_every_typical_mistake_is_a_wrong_solution():
+    """44 of them, in all labs."""
+    typical = sentences.typical()
+    assert len(typical) >= 44
+    assert {lab for lab, _ in typical} == {*mutants.labs()}
+    for lab, name in typical:
+        assert submission.read_wrong_solution(mutants.files(lab)[name]).says, f"{lab} {name} does not say what is said"
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "rank 0 waits in _check_headers",
+        "raised IndexError: no · /venv/lib/python3.11/site-packages/torch/nn/x.py, line 3",
+        "raised RuntimeError: [pair.cc:537] Connection closed by peer",
+        "rank 0 was in wait (run.py, line 169)",
+    ],
+)
+def test_a_librarys_line_is_seen_in_a_sentence(sentence):
+    assert sentences.library_line(sentence)
+
+
+def test_what_a_student_wrote_is_no_librarys_line():
+    for sentence in (
+        "rank 0 raised NameError: name 'chunk' is not defined · cell [12], line 9: return chunk[rank]",
+        "torch.nn.parallel.DistributedDataParallel is not to be used: write it yourself",
+        "a cycle: rank 0 waits to send to rank 1, cell 3 line 7",
+    ):
+        assert sentences.library_line(sentence) is None
+
+
+def test_the_command_shows_the_sentence_and_the_seconds(monkeypatch, tmp_path):
+    name = "busbw_without_factor"
+    monkeypatch.setattr(sentences, "typical", lambda: {(LAB, name): "a factor forgotten"})
+    rows_file = tmp_path / "rows.json"
+    options = ["--lab", LAB, "--sentences", "--typical", "--times", "2", "--json", str(rows_file)]
+    result = CliRunner().invoke(mutants.mutants, options)
+    assert result.exit_code == 0, result.output
+    (row,) = json.loads(rows_file.read_text())
+    assert (row["lab"], row["name"]) == (LAB, name)
+    assert 0 < row["seconds"] < 60
+    assert "Algorithm bandwidth passed off as bus bandwidth" in row["mistake"]
+    assert row["sentence"] in result.output
+    assert "expected" in row["sentence"]
+
+
+def test_the_command_ends_with_an_error_where_a_sentence_names_a_library(monkeypatch):
+    said = sentences.Said(LAB, "wrong", "a mistake", "rank 0 was in wait (run.py, line 169)", 1.0)
+    monkeypatch.setattr(sentences, "said", lambda lab, paths, times: iter([said]))
+    result = CliRunner().invoke(mutants.mutants, ["--lab", LAB, "--sentences"])
+    assert result.exit_code == 1
+    assert "1 of 1 name a library's line: wrong" in result.output

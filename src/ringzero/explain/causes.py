@@ -122,13 +122,15 @@ class Alone(NamedTuple):
 class Cycle(NamedTuple):
     """Each rank of ``cycle`` waits for the next one and the last for the first; ``others`` wait for the first too.
 
-    ``waits`` says for whom each rank waits.
+    ``waits`` says for whom each rank waits. ``astray`` is a receive that the rank for whom the first one waits has
+    posted from another rank; with ``all_send`` and none of these, nobody of the cycle receives yet.
     """
 
     cycle: list[int]
     others: list[int]
     waits: dict[int, set[int]]
     all_send: bool
+    astray: Operation | None = None
 
 
 class BehindOthers(NamedTuple):

@@ -4,6 +4,7 @@ import json
 import re
 import signal
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 from ringzero import processes
@@ -25,7 +26,8 @@ def failure(call: Path, exits: Mapping[int, int | None], world_size: int, lost: 
     None where the process that watched over the rank ended with it: torchrun ends the rest when one is killed.
     ``lost`` are ranks that were allowed to end early, and what ended them.
     """
-    reports, states = [], states_of(call, world_size)
+    reports = []
+    states = cache(lambda: states_of(call, world_size))  # a rank that ran for long has left many records
     for order, (rank, status) in enumerate(exits.items()):
         if status == 0 and (call / f"{rank}.result").exists():
             continue
@@ -33,10 +35,10 @@ def failure(call: Path, exits: Mapping[int, int | None], world_size: int, lost: 
             echo, communicating = _is_echo(error["message"]), _is_communication(error)
             reports.append((echo, 1, error["time"], rank, communicating, f"rank {rank} failed:\n{error['traceback']}"))
         else:
-            text = f"rank {rank} {_how_it_ended(status)}{_stack_text(call, rank) or last_call(states[rank])}"
+            text = f"rank {rank} {_how_it_ended(status)}{_stack_text(call, rank) or last_call(states()[rank])}"
             reports.append((False, 0, order, rank, status is None or status < 0, text))
     *_, rank, communicating, text = min(reports)
-    why = (difference([*states.values()]) or _too_large(call, rank, states)) if communicating else None
+    why = (difference([*states().values()]) or _too_large(call, rank, states())) if communicating else None
     parts = [f"{why}\n{text}" if why else text]
     if printed := read(call / f"{rank}.out").strip():
         parts.append(f"rank {rank} had printed:\n{printed[-2000:]}")

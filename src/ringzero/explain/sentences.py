@@ -94,8 +94,10 @@ def _(cause: MessageMissing, ranks: list[RankState]) -> str:
 @sentence.register
 def _(cause: NeverEntered, ranks: list[RankState]) -> str:
     there = f"{_names(cause.there)} {_verb(cause.there, 'waits', 'wait')} there, {' and '.join(cause.lines)}"
+    call = cause.entered.call
+    which = f", {call.called}" if call.kind == RINGZERO else ""
     return (
-        f"{_apart(cause.apart)}{_names(cause.missing)} never entered {_number(cause.entered)}; {there}; "
+        f"{_apart(cause.apart)}{_names(cause.missing)} never entered {_number(cause.entered)}{which}; {there}; "
         f"{_absent(ranks, cause.missing)}."
     )
 
@@ -109,7 +111,12 @@ def _(cause: Alone, ranks: list[RankState]) -> str:
 
 @sentence.register
 def _(cause: Cycle, ranks: list[RankState]) -> str:
-    advice = " Let every other rank receive first, or use isend." if cause.all_send else ""
+    advice = ""
+    if cause.astray is not None:
+        other, op = cause.cycle[0], cause.astray
+        advice = f" Rank {op.rank} has posted a receive, from rank {op.peer_rank} and not from rank {other}, {op.line}."
+    elif cause.all_send:
+        advice = " Let every other rank receive first, or use isend."
     return f"a cycle: {_absent(ranks, [*cause.cycle, *cause.others], cause.waits)}.{advice}"
 
 

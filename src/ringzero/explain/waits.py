@@ -174,4 +174,12 @@ def _cycle(ranks, waits, start):
         cycle.insert(0, via[cycle[0]])
     kinds = {ranks[r].stuck_call.kind for r in cycle if ranks[r].stuck_call}
     others = [r for r in waits if waits[r] == {start} and r not in cycle and ranks[r].stuck_call.is_message]
-    return Cycle(cycle, others, waits, all_send=kinds == {"send"})
+    all_send = kinds == {"send"}
+    return Cycle(cycle, others, waits, all_send, _receive_astray(ranks, cycle) if all_send else None)
+
+
+def _receive_astray(ranks, cycle):
+    """A receive that is posted where the first rank of the cycle waits to send to, and from another rank."""
+    src, dst = cycle[0], ranks[cycle[0]].stuck_call.peer_rank
+    open_ones = [op for op in ranks[dst].calls if op.kind == "recv" and op.end is None]
+    return next((op for op in open_ones if op.peer_rank not in (None, src)), None)

@@ -124,7 +124,10 @@ def report(row):
 @click.option("--lab", "wanted", metavar="LAB", help="One lab; all that have wrong solutions when left out.")
 @click.option("--json", "path", type=click.Path(dir_okay=False, path_type=Path), help="Write the rows to this file.")
 @click.option("--jobs", default=2, show_default=True, help="How many to grade at a time.")
-def mutants(wanted, path, jobs):
+@click.option("--sentences", is_flag=True, help="Show what a student reads, and after how many seconds; no grading.")
+@click.option("--typical", is_flag=True, help="With --sentences: only those that show typical mistakes.")
+@click.option("--times", default=1, show_default=True, help="With --sentences: how often each runs, for the median.")
+def mutants(wanted, path, jobs, sentences, typical, times):
     """Run every wrong solution of a lab through the real grader."""
     from tqdm import tqdm
 
@@ -134,6 +137,9 @@ def mutants(wanted, path, jobs):
         raise click.ClickException(str(error)) from None
     if wanted is not None and wanted not in known:
         raise click.BadParameter(f"{wanted!r} has no wrong solutions; there is {', '.join(known)}", param_hint="--lab")
+    if sentences:
+        _show_sentences(known if wanted is None else [wanted], path, typical, times)
+        return
     rows = []
     try:
         for lab in known if wanted is None else [wanted]:
@@ -147,3 +153,21 @@ def mutants(wanted, path, jobs):
     wrong = [row.name for row in rows if not row.caught]
     if wrong:
         raise click.ClickException(f"{len(wrong)} of {len(rows)} did not come out as they must: {', '.join(wrong)}")
+
+
+def _show_sentences(labs, path, only_typical, times):
+    from ringzero.grading import sentences
+
+    typical, rows = sentences.typical(), []
+    try:
+        for lab in labs:
+            paths = [path for name, path in files(lab).items() if not only_typical or (lab, name) in typical]
+            for row in sentences.said(lab, paths, times):
+                rows.append(row)
+                click.echo(sentences.report(row))
+    finally:
+        if path is not None:
+            path.write_text(json.dumps([sentences.as_data(row) for row in rows], indent=1) + "\n")
+    poor = [row.name for row in rows if sentences.library_line(row.sentence)]
+    if poor:
+        raise click.ClickException(f"{len(poor)} of {len(rows)} name a library's line: {', '.join(poor)}")

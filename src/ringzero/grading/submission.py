@@ -16,6 +16,8 @@ say only what it changes in the reference's cell:
     # -         send(chunks[rank - step])
     # +         send(chunks[rank])
 
+A third line, ``# fails: SyntaxError``, stands where the cell itself ends with an error.
+
 Lines with a minus go, lines with a plus come, the others show the place, which must be the only one of its kind; a line
 ``# @@`` begins another place. The words after "says" must be in the first reason of the check's table; that line may be
 left out.
@@ -33,13 +35,15 @@ from ringzero.grading import build_labs
 @dataclass(frozen=True)
 class WrongSolution:
     """A file of replacements: ``reason`` is what is wrong, ``caught_by`` the test cell that must catch it, ``says`` the
-    words that its first reason must contain (or none), and ``replacements`` is ``{grade_id: source}``."""
+    words that its first reason must contain (or none), ``fails`` the error with which its cell ends, if it does, and
+    ``replacements`` is ``{grade_id: source}``."""
 
     name: str
     reason: str
     caught_by: str
     says: str
     replacements: dict
+    fails: str = ""
 
 
 def read_wrong_solution(path, lab=None):
@@ -54,7 +58,8 @@ def read_wrong_solution(path, lab=None):
             f"{path} needs a docstring, one line '# caught by: GRADE_ID' and at least one section '# %% GRADE_ID'"
         )
     says = re.findall(r"^# says: *(\S.*?) *$", head, flags=re.MULTILINE)
-    return WrongSolution(path.stem, reason, caught_by[0], " ".join(says), replacements)
+    fails = re.findall(r"^# fails: *(\w+) *$", head, flags=re.MULTILINE)
+    return WrongSolution(path.stem, reason, caught_by[0], " ".join(says), replacements, "".join(fails))
 
 
 def read_replacements(path, lab=None):

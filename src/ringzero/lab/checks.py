@@ -74,6 +74,7 @@ class Check:
         self.verdicts: list[Verdict] = []  # filled by ``score``
         self._students, self._harness, self._ranks = (function, *uses), harness, ranks
         self._of_data = of_data
+        self._globals: tuple[str, ...] = ()  # which the function assigns to
         self._runs: list[Run] = []
         self._twins: list[tuple[Run, Claim]] = []  # by NCCL's rules
         self._made: list[Run] = []  # those that ran
@@ -149,6 +150,7 @@ class Check:
     def _execute(self):
         todo, ended = [run for run in self._runs if run.problem == NOT_RUN], []
         students = [handle.of(function) for function in self._students]
+        self._globals = students[0].globals
         # Most ranks first: warm ranks serve smaller numbers too. And gloo before NCCL's rules.
         for strict, ranks in sorted({(run.case.strict, -run.world_size) for run in todo}):
             some = [run for run in todo if (run.case.strict, -run.world_size) == (strict, ranks)]
@@ -184,7 +186,13 @@ class Check:
                     problem = traffic.made_of_data(run)
             except Exception as error:
                 problem = f"what came back cannot be checked ({type(error).__name__}: {error})"
-        return None if problem is None else where + problem
+        return None if problem is None else where + problem + self._kept_between_calls(run)
+
+    def _kept_between_calls(self, run):
+        """Where a run ended and is wrong: whether the function assigns to globals, which live on to the next call."""
+        if run.problem is not None or not self._globals:
+            return ""
+        return f"; {self.name} assigns to the global {', '.join(self._globals)}, which keeps its value between calls"
 
     def _nothing_proved(self, run):
         """Why a run that came back still counts for nothing: it did not do the work itself, or left some undone."""

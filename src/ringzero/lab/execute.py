@@ -71,7 +71,7 @@ def _launch(runs, students, harness, device, ended):
             if all(reports) and _went_on(directory, index):
                 failed = [rank for rank in range(ranks) if "error" in reports[rank]]
                 first = min(failed, key=lambda rank, reports=reports: reports[rank]["time"])
-                run.problem = failure.raised(first, reports[first], name)
+                run.problem = failure.raised(first, reports[first], students[0])
                 start = max(report["time"] for report in reports)
                 continue
             if error is None and index and not any(reports):
@@ -80,12 +80,14 @@ def _launch(runs, students, harness, device, ended):
                 had = min(seconds, time.time() - start)
                 if index and had < HUNG_SHARE * seconds and not error.deadlocked:
                     return runs[index:]
-                strict = run.case.strict
-                run.problem = failure.why_stuck(error) if strict else failure.no_end(error, had, reports, name)
-                what = f"{name} hung with {run.case}"
-                budget.hung(students[0], had, f"{what}: {run.problem}")
-                return _fail(runs[index + 1 :], f"not run: {what}")
-            run.problem = _what_failed(error, reports, name)
+                if run.case.strict:
+                    run.problem = failure.why_stuck(error) + failure.called_in(error, students[0])
+                else:
+                    run.problem = failure.no_end(error, had, reports, students[0])
+                return _hung(run, runs[index + 1 :], students[0], had)
+            run.problem = _what_failed(error, reports, students[0])
+            if any(report is not None and report.get("endless") for report in reports):
+                return _hung(run, runs[index + 1 :], students[0], time.time() - start)
             if error is not None and (error.rank >= len(reports) or reports[error.rank] is None):
                 ended.append(f"{name} ended a process with {run.case}")
             if failure.same_everywhere(reports) == "NotImplementedError":
@@ -94,19 +96,26 @@ def _launch(runs, students, harness, device, ended):
     return []
 
 
+def _hung(run, after, student, seconds):
+    """Remember that the student's function came to no end in ``run``; those ``after`` it are not made."""
+    what = f"{student.name} hung with {run.case}"
+    budget.hung(student, seconds, f"{what}: {run.problem}")
+    return _fail(after, f"not run: {what}")
+
+
 def _went_on(directory, index):
     """Whether the ranks played the next case in the same launch."""
     decision = Path(directory) / f"{index}-next"
     return decision.is_symlink() and os.readlink(decision) == GO_ON
 
 
-def _what_failed(error, reports, name):
+def _what_failed(error, reports, student):
     """What the first rank that failed raised, or how it ended."""
     first = error.rank if error is not None else 0
     report = reports[first] if first < len(reports) else None
     if report is not None and "error" in report:
-        return failure.raised(first, report, name)
-    return failure.ended(error, first) if error is not None else f"rank {first} left no result"
+        return failure.raised(first, report, student)
+    return failure.ended(error, first, student) if error is not None else f"rank {first} left no result"
 
 
 def _fail(runs, problem):

@@ -1,12 +1,18 @@
 """Why a run proves nothing, in sentences: what a rank raised, where the ranks wait, which messages were left over."""
 
 import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 from ringzero.explain.report import SLOW
+from ringzero.lab.handle import Handle
 from ringzero.lab.runs import Run
 from ringzero.ranks import RankError
 from ringzero.record import sources
 from ringzero.record.operation import pairs
+
+_GLOO_PLACE = re.compile(r"\[(?:enforce fail at )?[^\]\s]*\.(?:cc|cpp|h):\d+\] ?")  # "[…/gloo/tcp/pair.cc:537] "
 
 
 def not_written(name: str) -> str:
@@ -52,65 +58,93 @@ def same_everywhere(reports: list) -> str | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def raised(rank: int, report: dict, name: str = "") -> str:
-    """What ``rank`` raised and the line, from its report; also the line of ``name`` that called what raised it."""
-    text = f"rank {rank} raised {report['error']}"
-    if report["message"]:
-        text += f": {one_line(report['message'])}"
-    if not report["frames"]:
-        return text
-    text += f" · {_line(report['frames'][-1])}"
-    of_its_own = [frame for frame in report["frames"] if frame[2] == name]
-    if of_its_own and of_its_own[-1] is not report["frames"][-1]:
-        text += f" · called in {name}, {_line(of_its_own[-1])}"
+def raised(rank: int, report: dict, student: Handle) -> str:
+    """What ``rank`` raised and the line, from its report; where a function of the lab raised it, also who called that.
+
+    A loop without an end is said in its own words.
+    """
+    if report["error"] == RecursionError.__name__ and report["frames"]:
+        frame, _ = Counter(map(tuple, report["frames"])).most_common(1)[0]
+        return f"rank {rank} raised RecursionError: {frame[2]} calls itself, without an end · {_line(*frame)}"
+    text = f"rank {rank} {report['message']}" if report.get("endless") else f"rank {rank} raised {report['error']}"
+    if report["message"] and not report.get("endless"):
+        text += f": {_plainly(report['message'])}"
+    inward = report["frames"][::-1]
+    if inward:
+        text += f" · {_line(*inward[0])}"
+    if (caller := _caller(inward, student)) is not None:
+        text += f" · called in {_function(caller, student)}, {_line(*caller)}"
     return text
 
 
-def _line(frame):
-    label, line, _, source = frame
+def _plainly(message):
+    """A message without gloo's own places; what it says of a rank that is its own neighbour, in words."""
+    if "Pair is not connected" in message and "[none]" in message:
+        return "a rank sends to itself, or receives from itself, which gloo cannot do"
+    return one_line(_GLOO_PLACE.sub("", message))
+
+
+def _line(label, line, _, source=""):
     return f"{label}, line {line}" + (f": {source}" if source else "")
 
 
-def ended(error: RankError, rank: int) -> str:
+def _caller(frames: Sequence[Sequence[Any]], student: Handle) -> Sequence[Any] | None:
+    """Of ``(label, line, function, ...)``, innermost first, the student's own; None if it is the innermost itself."""
+    own = [frame for frame in frames if frame[2] == student.name] or [f for f in frames if f[0] in student.cells]
+    return own[0] if own and own[0] is not frames[0] else None
+
+
+def _function(frame, student):
+    """The name of the function of a frame; of a lambda or a comprehension, of what the student wrote around it."""
+    return student.name if frame[2].startswith("<") else frame[2]
+
+
+def ended(error: RankError, rank: int, student: Handle) -> str:
     """How a rank ended that left no report: killed by a signal, by ``os._exit``, or by gloo (a wrong size)."""
-    said = _without_harness(str(error)).split("\n\n")[0].splitlines()
-    place = next((line.strip() for line in said if line.startswith("  File ")), None)
+    said = str(error).split("\n\n")[0].splitlines()
     sizes = re.search(r"(\d+) vs (\d+)\. Received data size", error.output[rank] if rank < len(error.output) else "")
     if said and "disagree" in said[0]:
-        return one_line(said[0], longest=700)
-    if sizes:
+        text = one_line(said[0], longest=700)
+    elif sizes:
         text = f"rank {rank} got a message of {sizes[1]} bytes and expected one of {sizes[2]}"
     else:
-        text = said[0] if said else f"rank {rank} left no result"
-    return one_line(text) + (f" · {place.removeprefix('File ')}" if place else "")
+        text = one_line(said[0] if said else f"rank {rank} left no result")
+    frames = _callers_frames("\n".join(said))
+    if frames and "disagree" not in text:
+        text += f" · {_line(*frames[0])} in {frames[0][2]}"
+    if (caller := _caller(frames, student)) is not None:
+        text += f" · called in {_function(caller, student)}, {_line(*caller)}"
+    return text
 
 
-def no_end(error: RankError, seconds: float, reports: list, name: str = "") -> str:
+def no_end(error: RankError, seconds: float, reports: list, student: Handle) -> str:
     """Why the ranks had not ended after ``seconds``: ``launch``'s sentence, or where each rank was if it has none.
 
-    Where that is in what ``name`` calls, such as a function of the lab, also the line of ``name``.
+    Where that is in what the student's function calls, such as a function of the lab, also the student's line.
     """
     why = why_stuck(error)
     if why in ("", SLOW):
         why = _places(error, reports)
-    return f"no end after {seconds:.0f} s: {why}{_called_in(error, name)}"
+    return f"no end after {seconds:.0f} s: {why}{called_in(error, student)}"
 
 
-def _called_in(error, name):
+def called_in(error: RankError, student: Handle) -> str:
+    """The student's line from which the first rank that is stuck came to a function of the lab; "" if it is in none."""
     for rank in range(len(error.output)):
-        own = _own_frames(error, rank)
-        lines = [(file, line) for file, line, function in own if function == name]
-        if lines and own[0][2] != name:
-            file, line = lines[0]
-            return f" In {name}, {file}, line {line}."
+        if (caller := _caller(_frames_of(error, rank), student)) is not None:
+            return f" In {_function(caller, student)}, {_line(*caller)}."
     return ""
 
 
-def _own_frames(error, rank):
-    """``(file, line, function)`` of a rank's stack, innermost first, without the library's."""
+def _frames_of(error, rank):
+    """``(label, line, function)`` of a stuck rank's stack, innermost first, without those of libraries."""
     block = re.search(rf"^rank {rank} was at((?:\n  File .*)*)", str(error), re.MULTILINE)
-    frames = re.findall(r'File "?(.*?)"?, line (\d+) in (.*)', block[1]) if block else []
-    return [frame for frame in frames if not sources.is_package_code(frame[0])]
+    return _callers_frames(block[1]) if block else []
+
+
+def _callers_frames(text):
+    frames = re.findall(r'^  File "?(.*?)"?, line (\d+) in (.*)', text, re.MULTILINE)
+    return [frame for frame in frames if sources.is_callers(frame[0])]
 
 
 def why_stuck(error: RankError) -> str:
@@ -125,18 +159,9 @@ def _places(error, reports):
         if report is not None and "error" not in report:
             found.append(f"rank {rank} had returned")
             continue
-        file, line, name = (_own_frames(error, rank) or [("", "", "")])[0]
+        file, line, name = (_frames_of(error, rank) or [("", "", "")])[0]
         found.append(f"rank {rank} was in {name} ({file}, line {line})" if name else f"rank {rank} did not return")
     return "; ".join(found)
-
-
-def is_harness(filename: str) -> bool:
-    """Whether frames of this file are the lab's own: they are no part of what the student did."""
-    return "/ringzero/lab/" in filename.replace("\\", "/")
-
-
-def _without_harness(text):
-    return "\n".join(line for line in text.splitlines() if not is_harness(line))
 
 
 def one_line(error: object, longest: int = 300) -> str:

@@ -4,11 +4,13 @@ A check never calls a student's function in its own process, nor looks into it. 
 A grader can have them sent from another one, without a change to any check.
 """
 
+import dis
 from collections.abc import Callable
 from typing import NamedTuple
 
 from ringzero.lab.parameters import notebook_names
-from ringzero.lab.stale import why_stale
+from ringzero.lab.stale import codes_of, why_stale
+from ringzero.record import sources
 
 
 class Handle(NamedTuple):
@@ -18,6 +20,8 @@ class Handle(NamedTuple):
     ``code``          the pickled function with all it refers to; only ranks load it
     ``instructions``  its bytecode, by which it is found in the ``code`` of a function that calls it; empty for a class
     ``problem``       why there is no code, as a sentence, else None
+    ``globals``       the global names that it assigns to
+    ``cells``         in which cells it is written, as tracebacks name them: "cell [7]"; of a class, its methods
     """
 
     name: str
@@ -25,6 +29,8 @@ class Handle(NamedTuple):
     code: bytes = b""
     instructions: bytes = b""
     problem: str | None = None
+    cells: frozenset[str] = frozenset()
+    globals: tuple[str, ...] = ()
 
     def is_called_by(self, other: "Handle") -> bool:
         """Whether the other function refers to this one: its pickle then carries this one's name and bytecode."""
@@ -57,7 +63,18 @@ def of(function: str | Callable) -> Handle:
         why = " ".join(str(error).split())[:300]
         problem = f"{name} cannot be sent to the ranks ({why}): create what it needs inside it"
         return Handle(name, version, problem=problem)
-    return Handle(name, version, code, getattr(getattr(value, "__code__", None), "co_code", b""))
+    instructions = getattr(getattr(value, "__code__", None), "co_code", b"")
+    return Handle(name, version, code, instructions, cells=_cells(value), globals=_globals(value))
+
+
+def _cells(value):
+    labels = {name: label for name, (label, _) in sources.collect().items()}
+    return frozenset(labels.get(code.co_filename, code.co_filename) for code in codes_of(value))
+
+
+def _globals(value):
+    stores = (step for code in codes_of(value) for step in dis.get_instructions(code) if step.opname == "STORE_GLOBAL")
+    return tuple(dict.fromkeys(step.argval for step in stores))
 
 
 def newest(old: Handle) -> Handle:

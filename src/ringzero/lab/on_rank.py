@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -24,10 +24,17 @@ from ringzero.strict import watching
 
 PATIENCE_SECONDS = 1.0  # how long a rank that has played a case waits for the others before it leaves the call
 PATIENCE_AFTER_AN_ERROR_SECONDS = 0.3
-COMPUTES_SECONDS = 2.5  # of CPU time without an import in one case, far above what any takes: then a loop is endless
+# CPU time in one case without an import, several times what any takes: then a loop is endless. Ranks share cores, so
+# that with several of them it takes longer until one has used its time.
+COMPUTES_SECONDS = 2.5
+SEVERAL_COMPUTE_SECONDS = 1.5
+COLLECTIVE_COMPUTES_SECONDS = 1.0  # a function of a tensor, without a harness that trains
 GUARD = 8  # elements on either side of a tensor that the function must not touch
-ELSEWHERE = ("site-packages", "/lib/python")  # in the names of files that a student has not written
 GO_ON, STOP = "go on", "stop"  # what comes after a case
+
+
+class EndlessLoop(BaseException):
+    """A rank computed for so long that a loop must be endless. No ``except Exception`` of a student catches it."""
 
 
 def play(students: list[bytes], harness: Callable | None, cases: list[Case], directory: str) -> None:
@@ -50,9 +57,11 @@ def play(students: list[bytes], harness: Callable | None, cases: list[Case], dir
             ):
                 _decide(path, index, STOP)  # what was not waited for could disturb the next case
             _leave(report, path, index)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
+        except (Exception, SystemExit, KeyboardInterrupt, EndlessLoop) as error:
             (path / f"{index}-failed").touch()
             _leave(player.error_report(error), path, index)
+            if isinstance(error, EndlessLoop):
+                raise RuntimeError(str(error)) from None
             if not _all_go_on(path, index, case, PATIENCE_AFTER_AN_ERROR_SECONDS):
                 raise
         else:
@@ -100,9 +109,15 @@ def _leave(report, directory, index):
     unfinished.rename(path)
 
 
+def _longest(case):
+    if case.ranks == 1:
+        return COMPUTES_SECONDS
+    return SEVERAL_COMPUTE_SECONDS if case.numel is None else COLLECTIVE_COMPUTES_SECONDS
+
+
 @contextlib.contextmanager
-def _endless_loops_end():
-    """Inside, TimeoutError is raised at the line where a rank is when it has computed for long. Waiting does not count.
+def _endless_loops_end(seconds: float) -> Iterator[None]:
+    """Inside, EndlessLoop is raised where a rank is when it has computed for so many ``seconds``, waiting not counted.
 
     Not on a GPU, where a rank that waits computes.
     """
@@ -117,15 +132,15 @@ def _endless_loops_end():
         before, modules = modules, len(sys.modules)
         if modules > before:  # torch.optim alone can take so long; what comes after it has its time anew
             return
-        raise TimeoutError(f"{COMPUTES_SECONDS:g} s of computing and no end: does a loop never end?")
+        raise EndlessLoop(f"computed for {seconds:g} s and came to no end: is this loop endless?")
 
-    before = signal.signal(signal.SIGVTALRM, end)
-    signal.setitimer(signal.ITIMER_VIRTUAL, COMPUTES_SECONDS, COMPUTES_SECONDS)
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-        signal.signal(signal.SIGVTALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _view(value, buffer):
@@ -163,7 +178,7 @@ class Player:
                 given = stack.enter_context(payloads())
             else:
                 stack.enter_context(no_other_way())
-            stack.enter_context(_endless_loops_end())
+            stack.enter_context(_endless_loops_end(_longest(case)))
             value = self._function(*args, **case.options)
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()
@@ -181,16 +196,13 @@ class Player:
         }
 
     def error_report(self, error: BaseException) -> dict:
-        frames = [
-            frame
-            for frame in traceback.extract_tb(error.__traceback__)
-            if not sources.is_package_code(frame.filename) and not any(where in frame.filename for where in ELSEWHERE)
-        ]
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if sources.is_callers(frame.filename)]
         return {
             "error": type(error).__name__,
+            "endless": isinstance(error, EndlessLoop),
             "message": str(error),
             "frames": [[sources.label(each.filename), each.lineno, each.name, each.line or ""] for each in frames],
-            "operations": self._operations(),
+            "operations": [] if isinstance(error, EndlessLoop) else self._operations(),  # there may be very many
             "time": time.time(),
         }
 

@@ -3,6 +3,7 @@
 import inspect
 import re
 import sys
+from types import CodeType
 
 from ringzero.lab.parameters import cells_that_ran, notebook_names
 
@@ -44,10 +45,14 @@ def _plain_python(source):
 def _run_that_made(value):
     """The number of the run that defined a function or class; None where that cannot be told."""
     numbers = getattr(getattr(_shell(), "compile", None), "_filename_map", {})
+    return max((numbers[code.co_filename] for code in codes_of(value) if code.co_filename in numbers), default=None)
+
+
+def codes_of(value: object) -> list[CodeType]:
+    """The code of a function, or of the methods of a class; none for anything else."""
     functions = vars(value).values() if isinstance(value, type) else [value]
     codes = [getattr(inspect.unwrap(each), "__code__", None) for each in functions if callable(each)]
-    found = [numbers[code.co_filename] for code in codes if code is not None and code.co_filename in numbers]
-    return max(found, default=None)
+    return [code for code in codes if code is not None]
 
 
 def _older_base(value):

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 _PACKAGE = __file__.replace("\\", "/").rsplit("/record/", 1)[0] + "/"
 _HIDDEN = tuple(f"{_PACKAGE}{room}/" for room in ("processes", "record", "explain", "strict", "ranks", "lab"))
+_INSTALLED = ("/site-packages/", "/dist-packages/", "/lib/python")  # in the names of files that no caller has written
 _WRAPPERS = ("typing_extensions.py", "/contextlib.py")  # frames of their decorators lie between caller and function
 BODY_OF = "body of "  # before the name of a cell whose body runs on ranks (ringzero.lab.magic)
 _labels: dict[str, str] = {}  # file name -> what a reader calls it, such as "cell [7]"
@@ -81,6 +82,13 @@ def is_package_code(filename: str) -> bool:
     """Whether the code of this file is torch's or ringzero's own rather than the caller's."""
     name = filename.replace("\\", "/")
     return is_plumbing(name) or "/torch/" in name or name.startswith(_PACKAGE) or name.endswith(_WRAPPERS)
+
+
+@lru_cache(maxsize=4096)
+def is_callers(filename: str) -> bool:
+    """Whether the caller wrote this file, or cell: it is neither torch's, ringzero's nor another library's."""
+    name = filename.replace("\\", "/")
+    return not is_package_code(name) and not any(where in name for where in _INSTALLED)
 
 
 def is_collective(filename: str) -> bool:

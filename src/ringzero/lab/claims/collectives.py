@@ -59,7 +59,20 @@ def the_root_has_the_sum(run: Run) -> str | None:
 
 
 def the_root_has_every_chunk(run: Run) -> str | None:
-    return _the_root_has(run, _everyones_chunks(run))
+    right, root = _everyones_chunks(run), run.option("root")
+    why = _the_root_has(run, right)
+    return why and (_in_anothers_place(run, run.after[root], right, f"on rank {root} the root's tensor") or why)
+
+
+def _in_anothers_place(run, got, right, what):
+    """Which chunk of ``got`` is another rank's than the one of its number; None if none is."""
+    for place in range(run.world_size):
+        mine = run.part(got, place)
+        for rank in range(run.world_size):
+            theirs = run.part(right, rank)
+            if rank != place and mine.numel() and torch.equal(mine, theirs.to(mine.dtype)):
+                return f"{what} has rank {rank}'s chunk in the place of chunk {place}"
+    return None
 
 
 def the_others_are_unchanged(run: Run) -> str | None:

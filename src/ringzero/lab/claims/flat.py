@@ -164,7 +164,12 @@ def has_the_values(run: Run) -> str | None:
     used = {"y": before * torch.nn.functional.linear(x, **start), "x": before * start["weight"].sum(0).expand(4, 6)}
     why = close_by_name("computed with what was gathered,", run.returned, used)
     last = {name: 2**times * value for name, value in start.items()}
-    return why or close_by_name("after the shards were doubled,", [report.values for report in run.reports], last)
+    why = why or close_by_name("after the shards were doubled,", [report.values for report in run.reports], last)
+    missing = [rank for rank, report in enumerate(run.reports) if not report.own_is_there]
+    if why and missing:
+        own = "the rank's own part of whole is not its shard: write the shard there before the others get it"
+        return f"on rank {missing[0]} after gather() {own}"
+    return why
 
 
 @given(has_the_values)

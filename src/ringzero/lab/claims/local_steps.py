@@ -17,6 +17,7 @@ INSTEAD = {  # what ``averaged`` of ``local_steps.alone`` may have been
     "nothing": "these are the parameters of a rank that trains alone: they were not averaged",
     "gradients": IN_EVERY_STEP,
     "velocities": "what the optimizer remembers was averaged, too",
+    "parameters, with all gradients added up": "gradients of the steps before are still in it: call zero_grad",
 }
 
 
@@ -112,13 +113,15 @@ def ends_alike(run: Run) -> str | None:
 # ``outer_rounds``
 
 
-def outer_steps(run: Run, nesterov: bool = True, keep: bool = True, times: float = 1.0) -> list[torch.Tensor]:
+def outer_steps(
+    run: Run, nesterov: bool = True, keep: bool = True, times: float = 1.0, momentum: float | None = None
+) -> list[torch.Tensor]:
     """All parameters at the start and after each round, as one vector, in fp64.
 
     Without ``nesterov`` by ordinary momentum, without ``keep`` with a velocity of 0 at the start of each round, and
-    with ``times`` the pseudo-gradient.
+    with ``times`` the pseudo-gradient, with another ``momentum`` than the case's.
     """
-    lr, momentum = run.option("lr"), run.option("momentum")
+    lr, momentum = run.option("lr"), run.option("momentum") if momentum is None else momentum
     states = [_vector(run, local_steps.start_of)]
     velocity = torch.zeros_like(states[0])
     for changes in _changes(run):
@@ -143,6 +146,7 @@ def as_nesterov(run: Run) -> str | None:
     """After each round all ranks have the start of the round, stepped by SGD with Nesterov momentum."""
     right, changes = outer_steps(run), _changes(run)
     others = {
+        "that is a step without momentum": outer_steps(run, momentum=0.0),
         "that is a step of ordinary momentum, not of Nesterov's": outer_steps(run, nesterov=False),
         "the velocity of the round before was lost": outer_steps(run, keep=False),
         "the changes were added up and not averaged": outer_steps(run, times=run.world_size),
@@ -158,8 +162,14 @@ def as_nesterov(run: Run) -> str | None:
                 return f"{why}; nothing but the rank's own steps changed it"
             if why:
                 said = [said for said, other in others.items() if not _differ("", got, other[turn], rank)]
-                return "; ".join([why, *said[:1]])
+                for_good = [each for each in said if _is_so_to_the_end(report, others[each], rank)]
+                return "; ".join([why, *[*for_good, *said][:1]])
     return None
+
+
+def _is_so_to_the_end(report, states, rank):
+    """Whether a rank's parameters are these ``states`` after every round; the first round tells few apart."""
+    return not any(_differ("", got, state, rank) for got, state in zip(report.values, states[1:], strict=True))
 
 
 @given(as_nesterov)

@@ -12,9 +12,20 @@ def adam_as_torch_does_it(run: Run) -> str | None:
     seed, shape, steps, dtype, options = run.case.args
     start = torch.zeros(shape, dtype=dtype, device="cpu")
     tolerance = 1e-5 if dtype == torch.float32 else 1e-12
-    return _as_torch(
-        run, torch.optim.Adam([start], **options), start, gradients_of(seed, shape, steps, dtype), tolerance
-    )
+    gradients = gradients_of(seed, shape, steps, dtype)
+    without_hats = _without_hats(gradients, **options)
+    why = _as_torch(run, torch.optim.Adam([start], **options), start, gradients, tolerance)
+    if why and all(close("", [end], [without_hats], tolerance) is None for end in run.reports[0].ends.values()):
+        return f"{why}: that is Adam without the hats, which undo the start of m and v at 0"
+    return why
+
+
+def _without_hats(gradients, lr, betas, eps, **_):
+    p = m = v = torch.zeros_like(gradients[0])
+    for g in gradients:
+        m, v = betas[0] * m + (1 - betas[0]) * g, betas[1] * v + (1 - betas[1]) * g * g
+        p = p - lr * m / (v.sqrt() + eps)
+    return p
 
 
 def adamw_as_torch_does_it(run: Run) -> str | None:
@@ -25,10 +36,13 @@ def adamw_as_torch_does_it(run: Run) -> str | None:
 
 
 def _as_torch(run, optimizer, parameter, gradients, tolerance):
+    start = parameter.clone()
     for parameter.grad in gradients:
         optimizer.step()
-    what = f"the parameter after {len(gradients)} steps"
+    what = f"the parameter after {len(gradients)} step{'s' * (len(gradients) > 1)}"
     ends = run.reports[0].ends.values()
+    if all(torch.equal(end, start) for end in ends):
+        return f"{what} is what it was before: a step is to change the tensor that it is given, in place"
     return next((why for end in ends if (why := close(what, [end], [parameter], tolerance))), None)
 
 

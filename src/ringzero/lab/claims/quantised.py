@@ -50,8 +50,9 @@ def _too_far(what, got, right, allowed):
 
 def is_off_by_half_a_step(run: Run) -> str | None:
     """Every number comes back within half a step of its block."""
-    x = _input(run)
-    return _too_far("what came back", run.reports[0].back, x.double(), half_steps(x, run.option("block")))
+    x, integers = _input(run), run.reports[0].integers
+    why = _too_far("what came back", run.reports[0].back, x.double(), half_steps(x, run.option("block")))
+    return f"{why}; the integers are {integers.dtype}, not torch.int8" if why and integers.dtype != torch.int8 else why
 
 
 def is_int8_with_scales(run: Run) -> str | None:

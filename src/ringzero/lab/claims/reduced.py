@@ -27,6 +27,29 @@ def is_the_gradient(gradients: Callable[[Run], list], tolerance: float = 1e-2) -
     return claim
 
 
+def steps_added_up(gradients: Callable[[Run], list], tolerance: float = 1e-2) -> Claim:
+    """As ``is_the_gradient``; it fails only where what is handed over has the gradients of steps before in it."""
+
+    def claim(run):
+        sums: list | None = None
+        for step, of_ranks in enumerate(gradients(run)):
+            handed = [right if sums is None else add(right, sums) for right in of_ranks]
+            for rank, expected in enumerate(handed if step else ()):
+                given = run.reports[rank].given[step * len(expected) : (step + 1) * len(expected)]
+                if all(any(_is_a_multiple(one, other, tolerance) for one in given) for other in expected):
+                    return (
+                        f"in step {step} what rank {rank} hands to all_reduce is its gradient added to that of the "
+                        "step before: call zero_grad"
+                    )
+            sums = [torch.stack(of_all).mean(0) for of_all in zip(*handed, strict=True)]
+        return None
+
+    def add(one, other):
+        return [a + b for a, b in zip(one, other, strict=True)]
+
+    return claim
+
+
 def _is_a_multiple(given, right, tolerance):
     given, right = given.flatten().double(), right.flatten().double()
     if given.shape != right.shape or not given.abs().max() > 0:

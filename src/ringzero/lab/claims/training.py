@@ -2,6 +2,8 @@
 
 from functools import lru_cache
 
+import torch
+
 from ringzero.lab.claims import values
 from ringzero.lab.claims.collectives import all_of, given
 from ringzero.lab.claims.traffic import operations_are
@@ -17,7 +19,7 @@ def as_one_process(run: Run) -> str | None:
     for what, key in (("at the start", "start"), ("the gradient of", "gradients"), (f"after {_steps(run)}", "end")):
         why = values.close_by_name(what, [report[key] for report in run.returned], right[key])
         if why:
-            return (key == "gradients" and _never_averaged(run)) or why
+            return (key == "gradients" and (_never_averaged(run) or _largest_of_all(run))) or why
     return None
 
 
@@ -29,6 +31,17 @@ def _never_averaged(run):
             far = values.close_by_name("", [{name: gradient}], {name: mean[name]})
             if far and not values.close_by_name("", [{name: gradient}], {name: own[name]}):
                 return f"on rank {rank} the gradient of {name} is that of its own part: it was not averaged"
+    return None
+
+
+def _largest_of_all(run):
+    """Which gradient is, element by element, the largest of all ranks' own."""
+    own = [_right(run, rank)["gradients"] for rank in range(run.world_size)]
+    for rank, report in enumerate(run.reports):
+        for name, gradient in report.gradients.items():
+            largest = torch.stack([gradients[name] for gradients in own]).amax(0)
+            if not values.close_by_name("", [{name: gradient}], {name: largest}):
+                return f"on rank {rank} the gradient of {name} has the largest numbers of all ranks, not their mean"
     return None
 
 

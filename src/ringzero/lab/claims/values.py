@@ -120,9 +120,17 @@ def number(what: str, got: object, expected: float, tolerance: float = 1e-9) -> 
     if isinstance(got, bool) or not isinstance(got, (int, float)):
         return f"{what} is {got!r}, not a number"
     if not abs(got - expected) <= tolerance * abs(expected):
-        hint = f" ({got / expected:.3g} times it)" if expected else ""
+        hint = f" ({got / expected:.3g} times it{_unit(got / expected)})" if expected else ""
         return f"{what} is {got:.6g}, expected {expected:.6g}{hint}"
     return None
+
+
+UNITS = {1e-9: "GB, not bytes", 2.0**-30: "GiB, not bytes", 1e-6: "MB, not bytes"}
+
+
+def _unit(factor):
+    """Which unit was taken for bytes where a number is so many times too large."""
+    return next((f": {said}?" for unit, said in UNITS.items() if abs(factor / unit - 1) < 1e-3), "")
 
 
 def numbers(names: tuple[str, ...], got: object, expected: Sequence[float], tolerance: float = 1e-9) -> str | None:

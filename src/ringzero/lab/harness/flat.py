@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 
+from ringzero.lab.harness import returned
 from ringzero.lab.harness.sharded import must_have_memory, numbers, plainly
 from ringzero.lab.runs import part
 
@@ -21,6 +22,8 @@ def lay_out(flat_class: Callable, names: tuple, seed: int) -> dict:
     """What there is to see of a flat, and then of one into whose vector 0, 1, 2, … was written."""
     parameters = _parameters(values_of(names, seed))
     flat = flat_class(iter(parameters.values()))
+    if not isinstance(flat.owned, slice):
+        raise TypeError(f"owned is {returned.in_short(flat.owned)}, not a slice")
     report = {
         "first": {name: p.detach().clone() for name, p in parameters.items()},
         "whole": flat.whole.clone(),
@@ -46,7 +49,7 @@ def reduce_once(mean_gradient: Callable, flat_class: Callable, sizes: tuple, see
         p.grad = None if i in without[rank : rank + 1] else gradient(sizes[i], seed, rank, i).to(here)
     shard = mean_gradient(flat)
     return {
-        "shard": shard.clone(),
+        "shard": returned.tensor("mean_gradient", shard),
         "bytes": shard.untyped_storage().nbytes(),
         "left": [i for i, p in enumerate(parameters) if p.grad is not None],
         "changed": [i for i, p in enumerate(parameters) if not torch.equal(p.cpu(), numbers((sizes[i],), i))],
@@ -76,9 +79,11 @@ def come_and_go(sharded_class: Callable, seed: int, times: int = 1) -> dict:
         held.append(_bytes_of((*parameters.values(), flat.whole, flat.shard)))
 
     note()
+    own_is_there = True  # after gather(), in the whole vector
     for _ in range(times):
         flat.gather()
         note()
+        own_is_there = own_is_there and _own_is_there(flat)
         x = numbers((4, 6), seed).to(here).requires_grad_()
         y = torch.nn.functional.linear(x, **parameters)
         flat.free()
@@ -91,7 +96,12 @@ def come_and_go(sharded_class: Callable, seed: int, times: int = 1) -> dict:
         values = {name: p.detach().clone() for name, p in parameters.items()}
         flat.free()
         note()
-    return {"values": values, "y": y.detach(), "x": x_gradient, "held": held}
+    return {"values": values, "y": y.detach(), "x": x_gradient, "held": held, "own_is_there": own_is_there}
+
+
+def _own_is_there(flat):
+    own = part(flat.whole, dist.get_world_size(), dist.get_rank())
+    return flat.whole.untyped_storage().nbytes() >= flat.whole.nbytes and torch.equal(own, flat.shard)
 
 
 def _parameters(values):

@@ -8,17 +8,18 @@ import torch
 def tensor(name: str, value: Any) -> torch.Tensor:
     """A copy of what the function of this name returned. Raises TypeError, in words, for what is no tensor."""
     if not isinstance(value, torch.Tensor):
-        raise TypeError(f"{name} returned {_short(value)}, not a tensor")
+        raise TypeError(f"{name} returned {in_short(value)}, not a tensor")
     return value.detach().clone()
 
 
 def two_tensors(name: str, names: str, value: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """As ``tensor``, for a pair, which ``names`` says in words: "(mean, mine)"."""
     if not isinstance(value, (tuple, list)) or len(value) != 2:
-        raise TypeError(f"{name} returned {_short(value)}, not {names}")
+        raise TypeError(f"{name} returned {in_short(value)}, not {names}")
     return tensor(name, value[0]), tensor(name, value[1])
 
 
-def _short(value):
+def in_short(value: Any) -> str:
+    """A value in a few words."""
     text = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else repr(value)
     return text if len(text) < 60 else text[:59] + "…"

@@ -1,0 +1,11 @@
+"""Every rank waits for what comes from the left before it sends to the right: nobody begins."""
+# caught by: test_ring_all_gather
+# says: a cycle: rank 0 waits to receive from rank
+# %% ring_all_gather
+def ring_all_gather(tensor):
+    rank, n = dist.get_rank(), dist.get_world_size()
+    bounds = chunk_bounds(tensor.numel(), n).tolist()
+    chunks = [tensor[start:stop] for start, stop in zip(bounds, bounds[1:])]
+    for step in range(n - 1):
+        dist.recv(chunks[(rank - 1 - step) % n], src=(rank - 1) % n)
+        dist.send(chunks[(rank - step) % n], dst=(rank + 1) % n)

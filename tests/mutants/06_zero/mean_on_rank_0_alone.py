@@ -1,0 +1,8 @@
+"""Rank 0 reduces and keeps its shard; the others only cut theirs out of their own gradient."""
+# caught by: test_mean_gradient
+# says: ranks 1, 2, 3 never entered ringzero collective #1, reduce_scatter
+# %% mean_gradient: changed
+# -     return reduce_scatter(vector).clone()
+# +     if dist.get_rank() == 0:
+# +         return reduce_scatter(vector).clone()
+# +     return vector[flat.owned].clone()
