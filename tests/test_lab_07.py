@@ -98,7 +98,7 @@ def test_exposed_is_what_a_timed_step_has_exposed():
 def ran(numels, cap, computed, sends, gradients=None):
     """A run of ``harness.overlap`` on one of two ranks that did the same; ``sends`` are ``(start, wait, bytes)``."""
     mean = [sum(gradient(rank, i, n) for rank in (0, 1)) / 2 for i, n in enumerate(numels)]
-    report = {"gradients": mean if gradients is None else gradients, "computed": computed}
+    report = {"gradients": mean if gradients is None else gradients, "computed": computed, "asked": []}
     operations = [
         [Operation("all_reduce", rank, start, wait, 9.0, COMMUNICATION, size) for start, wait, size in sends]
         for rank in (0, 1)

@@ -148,6 +148,8 @@ def part(vector: torch.Tensor, ranks: int, rank: int) -> torch.Tensor:
 
 
 def _short(value):
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return f"{type(value).__name__}({_short(value[0])}, …)"
     if isinstance(value, (list, tuple)) and len(value) > 3:
         return f"[{_short(value[0])}, {_short(value[1])}, … {len(value)} values]"
     if isinstance(value, float):

@@ -91,10 +91,13 @@ def _bytes_of(tensors):
 
 
 def leaves_its_vector(run: Run) -> str | None:
-    """The vector that was given stays what it was."""
-    return next(
-        (f"rank {r} changed the vector it was given" for r, report in enumerate(run.reports) if not report.kept), None
-    )
+    """The vector that was given stays what it was, and is no part of what is returned."""
+    for rank, report in enumerate(run.reports):
+        if not report.kept:
+            return f"rank {rank} changed the vector it was given"
+        if not getattr(report, "new", True):
+            return f"what rank {rank} returned is not two new vectors: two of vector, mean and mine lie in one memory"
+    return None
 
 
 # ``feed_back``
@@ -105,6 +108,8 @@ LEFT_OUT = {  # what a memory may be, of gradient, compressed vector, what was k
     "it is the gradient alone": lambda gradient, vector, mine, mean: torch.zeros_like(vector),
     "what was left out before that step is lost": lambda gradient, vector, mine, mean: gradient - mine,
     "it remembers what the mean lacks, not what this rank left out": lambda gradient, vector, mine, mean: vector - mean,
+    "it remembers all of the sum, also what was sent": lambda gradient, vector, mine, mean: vector,
+    "it is taken off, not added: the memory is the sum less what was sent": lambda g, vector, mine, mean: mine - vector,
 }
 
 
@@ -193,14 +198,22 @@ def packs_eight_in_a_byte(run: Run) -> str | None:
             return f"{vector.numel()} numbers were packed into shape {tuple(got.shape)}, expected {tuple(right.shape)}"
         for i in (got != right).nonzero().flatten().tolist()[:1]:
             signs = " ".join("-" if x < 0 else "+" for x in vector[8 * i : 8 * i + 8].tolist())
-            return f"on rank {rank} byte {i} is {got[i]:08b}, expected {right[i]:08b} for the signs {signs}"
+            zeros = "; these are 0.0 and -0.0, of which none is below 0" * (not vector.any())
+            return f"on rank {rank} byte {i} is {got[i]:08b}, expected {right[i]:08b} for the signs {signs}{zeros}"
     return None
 
 
 def unpacks(run: Run) -> str | None:
     """Bytes that are packed so are turned into 1.0 and -1.0 again."""
     right = [torch.where(vector >= 0, 1.0, -1.0) for vector in _vectors(run)]
-    return values.equal("what was unpacked", [report.unpacked for report in run.reports], right)
+    got = [report.unpacked for report in run.reports]
+    return values.equal("what was unpacked", got, right) or _not_fp32("what was unpacked", got)
+
+
+def _not_fp32(what, got):
+    """Why the tensors are not in fp32, or None."""
+    wrong = [tensor.dtype for tensor in got if tensor.dtype != torch.float32]
+    return f"{what} is {wrong[0]}, expected torch.float32" if wrong else None
 
 
 def votes(run: Run) -> str | None:
@@ -213,7 +226,7 @@ def votes(run: Run) -> str | None:
         got = report.voted
         if why and got.shape == right.shape and torch.equal(got[~tied], right[~tied]):
             return f"on rank {rank} the vote is wrong where as many ranks say 1 as say -1: that is 1.0"
-    return why
+    return why or _not_fp32("the vote", [report.voted for report in run.reports])
 
 
 @given(votes)
@@ -236,16 +249,24 @@ def sends_a_bit_a_number(run: Run) -> str | None:
 # ``power``
 
 
-def approximations(run: Run, warm: bool = True, orthonormal: bool = True) -> list[torch.Tensor]:
-    """P Qᵀ of every step in one process that has all matrices, in fp64; each begins with the Q before if ``warm``."""
+def approximations(
+    run: Run, warm: bool = True, orthonormal: bool = True, first_mean: bool = True
+) -> list[torch.Tensor]:
+    """P Qᵀ of every step in one process that has all matrices, in fp64; each begins with the Q before if ``warm``.
+
+    Without ``orthonormal`` the columns of P stay as they are; without ``first_mean`` those of each rank's P are made
+    orthonormal before the mean is taken.
+    """
     shape, r, seed, kind = (run.option(name) for name in ("shape", "r", "seed", "kind"))
     first = q = compressed.start_of(shape, r, seed).double()
     found = []
     for step in range(run.option("steps", 3)):
         matrices = [compressed.matrix_of(shape, seed, step, rank, kind or "normal") for rank in range(run.world_size)]
         mean = torch.stack(matrices).double().mean(0)
-        p = mean @ (q if warm else first)
-        p = torch.linalg.qr(p).Q if orthonormal else p
+        q = q if warm else first
+        p = torch.linalg.qr(mean @ q).Q if orthonormal else mean @ q
+        if not first_mean:
+            p = torch.stack([torch.linalg.qr(matrix.double() @ q).Q for matrix in matrices]).mean(0)
         q = mean.T @ p
         found.append(p @ q.T)
     return found
@@ -268,6 +289,9 @@ def _other_iteration(run, step, rank, got):
     said = []
     if step and not _matrix("", got, approximations(run, warm=False)[step], rank):
         said.append("it began with the first Q again, not with the Q of the step before")
+    early = approximations(run, first_mean=False)[step]
+    if run.world_size > 1 and not _matrix("", got / got.norm(), early / early.norm(), rank):
+        said.append("each rank made its own P orthonormal before the all-reduce; sum first")
     plain = approximations(run, orthonormal=False)[step]
     if plain.any() and not _matrix("", got / got.norm(), plain / plain.norm(), rank):
         said.append("it is a multiple of what comes without orthonormal columns")

@@ -17,6 +17,8 @@ INSTEAD = {  # what ``averaged`` of ``local_steps.alone`` may have been
     "nothing": "these are the parameters of a rank that trains alone: they were not averaged",
     "gradients": IN_EVERY_STEP,
     "velocities": "what the optimizer remembers was averaged, too",
+    "one step early": "they were averaged one step too early: the first step is number 1",
+    "gradients kept": "the gradients of the steps before are still in p.grad: call optimizer.zero_grad() in each step",
 }
 
 
@@ -112,19 +114,28 @@ def ends_alike(run: Run) -> str | None:
 # ``outer_rounds``
 
 
-def outer_steps(run: Run, nesterov: bool = True, keep: bool = True, times: float = 1.0) -> list[torch.Tensor]:
+def outer_steps(
+    run: Run,
+    nesterov: bool = True,
+    keep: bool = True,
+    times: float = 1.0,
+    from_the_first: bool = False,
+    dampened: bool = False,
+) -> list[torch.Tensor]:
     """All parameters at the start and after each round, as one vector, in fp64.
 
-    Without ``nesterov`` by ordinary momentum, without ``keep`` with a velocity of 0 at the start of each round, and
-    with ``times`` the pseudo-gradient.
+    Without ``nesterov`` by ordinary momentum, without ``keep`` with a velocity of 0 at the start of each round, with
+    ``times`` the pseudo-gradient, and ``from_the_first`` with all changes and steps counted from the very first start.
+    A velocity that is ``dampened`` takes only 1 - momentum of each gradient.
     """
     lr, momentum = run.option("lr"), run.option("momentum")
     states = [_vector(run, local_steps.start_of)]
     velocity = torch.zeros_like(states[0])
     for changes in _changes(run):
-        gradient = -times * torch.stack(changes).mean(0)
-        velocity = momentum * velocity * keep + gradient
-        states.append(states[-1] - lr * (gradient + momentum * velocity if nesterov else velocity))
+        start = states[0] if from_the_first else states[-1]
+        gradient = times * (start - states[-1] - torch.stack(changes).mean(0))
+        velocity = momentum * velocity * keep + gradient * (1 - momentum * dampened)
+        states.append(start - lr * (gradient + momentum * velocity if nesterov else velocity))
     return states
 
 
@@ -147,6 +158,8 @@ def as_nesterov(run: Run) -> str | None:
         "the velocity of the round before was lost": outer_steps(run, keep=False),
         "the changes were added up and not averaged": outer_steps(run, times=run.world_size),
         "it steps away from where the ranks went": outer_steps(run, times=-1),
+        "each round's change was counted from the very first start": outer_steps(run, from_the_first=True),
+        "the velocity is a sum, and nothing is multiplied with 1 - momentum": outer_steps(run, dampened=True),
     }
     for turn in range(1, len(right)):
         for rank, report in enumerate(run.reports):

@@ -4,6 +4,7 @@
 result, so ``equal`` compares exactly.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -19,12 +20,12 @@ def equal(what: str, got: list, expected: list, first_rank: int = 0) -> str | No
         if wrong:
             i = wrong[0]
             got_there, right_there = mine[i].item(), right[i].item()
-            shown = _apart(got_there, right_there)
+            shown = apart(got_there, right_there)
             return f"{where} is wrong in {_count(wrong, right.numel())}: [{i}] is {shown[0]}, expected {shown[1]}"
     return None
 
 
-def _apart(one, other):
+def apart(one: float, other: float) -> tuple[str, str]:
     """Two different numbers as short texts that differ."""
     short = f"{one:g}", f"{other:g}"
     return short if short[0] != short[1] else (repr(one), repr(other))
@@ -113,16 +114,26 @@ def same(what: str, got: list) -> str | None:
     return None
 
 
+def one_value(got: object) -> object:
+    """What is in ``got``, if that is a tensor or a NumPy array of one number; else ``got``."""
+    return got.item() if hasattr(got, "item") and hasattr(got, "shape") and math.prod(got.shape) == 1 else got
+
+
 def number(what: str, got: object, expected: float, tolerance: float = 1e-9) -> str | None:
     """Why the number ``got`` is not ``expected`` within the relative ``tolerance``, or None."""
-    if isinstance(got, torch.Tensor) and got.numel() == 1:
-        got = got.item()
+    got = one_value(got)
     if isinstance(got, bool) or not isinstance(got, (int, float)):
         return f"{what} is {got!r}, not a number"
     if not abs(got - expected) <= tolerance * abs(expected):
-        hint = f" ({got / expected:.3g} times it)" if expected else ""
-        return f"{what} is {got:.6g}, expected {expected:.6g}{hint}"
+        mine, right = apart(got, expected)
+        return f"{what} is {mine}, expected {right}{_ratio(got, expected) if expected else ''}"
     return None
+
+
+def _ratio(got, expected):
+    """How ``got`` compares with ``expected``, for the end of a sentence."""
+    times = f"{got / expected:.3g}"
+    return f" (off by {abs(got / expected - 1):.1g} of it)" if times == "1" else f" ({times} times it)"
 
 
 def numbers(names: tuple[str, ...], got: object, expected: Sequence[float], tolerance: float = 1e-9) -> str | None:

@@ -108,6 +108,7 @@ def alone(
     """``(before, after)`` each step the vectors of all ranks, if one process does it all; ``after`` averaging.
 
     ``averaged`` is "parameters", every h steps; or "velocities", these too; or "gradients", in each step; or "nothing".
+    "one step early" is as "parameters", before each h-th step; with "gradients kept" nobody clears them.
     """
     modules = [training.Model(seed, hidden, **model) for _ in range(ranks)]
     optimizers = [OPTIMIZERS[optimizer](module.trained().values()) for module in modules]
@@ -115,14 +116,16 @@ def alone(
     for step, batch in enumerate(batches_of(seed, steps), 1):
         before.append([vector_of(module) for module in modules])
         for rank, (module, each) in enumerate(zip(modules, optimizers, strict=True)):
-            each.zero_grad()
+            if averaged != "gradients kept":
+                each.zero_grad()
             training.loss_of(module, batch, rank, ranks).backward()
         if averaged == "gradients":
             _average([[p.grad for p in module.trained().values()] for module in modules])
         for each in optimizers:
             each.step()
         after.append([vector_of(module) for module in modules])
-        if averaged in ("parameters", "velocities") and is_due(step, steps, h):
+        early = averaged == "one step early"
+        if averaged not in ("gradients", "nothing") and is_due(step - early, steps - early, h):
             _average([list(module.trained().values()) for module in modules])
             if averaged == "velocities":
                 _average([each.velocities for each in optimizers])
