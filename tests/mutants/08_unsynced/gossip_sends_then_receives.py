@@ -2,7 +2,7 @@
 
 
 # caught by: test_gossip
-# says: dist.batch_isend_irecv
+# says: a cycle: rank 0 waits to send to rank 1
 # %% gossip: changed
 # -     together += [dist.P2POp(dist.irecv, received[s], s) for s in received]
 # -     for work in dist.batch_isend_irecv(together) if together else []:

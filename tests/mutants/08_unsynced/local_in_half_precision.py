@@ -2,7 +2,7 @@
 
 
 # caught by: test_local_sgd
-# says: the vector of parameters is off by up to
+# says: was something rounded, to 16 bits?
 # %% local_sgd: changed
 # -                     dist.all_reduce(p.data)
 # -                     p.data /= dist.get_world_size()

@@ -2,7 +2,7 @@
 
 
 # caught by: test_local_sgd
-# says: the vector of parameters is
+# says: all ranks have what rank 0 had, not the mean
 # %% local_sgd: changed
 # -                     dist.all_reduce(p.data)
 # -                     p.data /= dist.get_world_size()

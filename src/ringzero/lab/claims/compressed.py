@@ -222,10 +222,13 @@ def votes(run: Run) -> str | None:
     right = torch.where(signs.sum(0) >= 0, 1.0, -1.0)
     why = values.equal("the vote", [report.voted for report in run.reports], [right] * run.world_size)
     for rank, report in enumerate(run.reports):
-        tied = signs.sum(0) == 0
-        got = report.voted
-        if why and got.shape == right.shape and torch.equal(got[~tied], right[~tied]):
+        got, tied = report.voted, signs.sum(0) == 0
+        if why is None or got.shape != right.shape or torch.equal(got.to(right.dtype), right):
+            continue
+        if torch.equal(got[~tied], right[~tied]):
             return f"on rank {rank} the vote is wrong where as many ranks say 1 as say -1: that is 1.0"
+        above = int((signs[:, (got != right).nonzero()[0, 0]] > 0).sum())
+        return f"{why}; there {above} of {run.world_size} ranks have a number that is not below 0"
     return why or _not_fp32("the vote", [report.voted for report in run.reports])
 
 

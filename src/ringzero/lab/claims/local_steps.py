@@ -28,7 +28,9 @@ def _alone(ranks, options, averaged):
 
 
 def _simulated(run, averaged="parameters"):
-    return _alone(run.world_size, tuple(run.case.options.items()), averaged)
+    """The parameters of all ranks before each step and at the end."""
+    before, after = _alone(run.world_size, tuple(run.case.options.items()), averaged)
+    return [*before, after[-1]]
 
 
 # ``train``
@@ -44,29 +46,40 @@ def as_simulated(run: Run) -> str | None:
             return (
                 f"on rank {rank} the model has other parameters now; write into those that it has, with copy_ or div_"
             )
-    for step in range(steps + 1):
-        before, after = _simulated(run)
-        right = after[-1] if step == steps else before[step]
+    for step, right in enumerate(_simulated(run)):
         for rank, report in enumerate(run.reports):
-            got = report.end if step == steps else report.began[step]
             when = "at the end" if step == steps else f"before step {step + 1}"
-            if why := _differ(f"{when} the vector of", got, right[rank], rank):
-                return f"{why}{_instead(run, step, rank, got)}"
+            if why := _differ(f"{when} the vector of", _states(report)[step], right[rank], rank):
+                return f"{why}{_instead(run, step, rank)}"
     return None
+
+
+def _states(report):
+    """A rank's parameters before each step and at the end."""
+    return [*report.began, report.end]
 
 
 def _differ(what, got, right, rank, tolerance=1e-4):
     return values.close_by_name(what, [{"parameters": got}], {"parameters": right}, tolerance, first_rank=rank)
 
 
-def _instead(run, step, rank, got):
-    """What ``got`` is, if another kind of averaging explains it."""
-    for averaged, said in INSTEAD.items():
-        before, after = _simulated(run, averaged)
-        right = after[-1] if step == run.option("steps") else before[step]
-        if run.world_size > 1 and not _differ("", got, right[rank], rank):
-            return f"; {said}"
-    return ""
+def _instead(run, step, rank):
+    """What a rank has before a step, if another kind of averaging explains that; one that explains all steps first."""
+    got, everyones = _states(run.reports[rank])[step], [_states(report)[step] for report in run.reports]
+    alike = run.world_size > 1 and all(torch.equal(mine, everyones[0]) for mine in everyones)
+    if alike and not _differ("", got, _simulated(run, "nothing")[step][0], rank):
+        return "; all ranks have what rank 0 had, not the mean"
+    explains = [kind for kind in INSTEAD if not _differ("", got, _simulated(run, kind)[step][rank], rank)]
+    in_all = [kind for kind in explains if _explains_all(run, kind, rank)]
+    if explains:
+        return f"; {INSTEAD[(in_all or explains)[0]]}"
+    nearly = not _differ("", got, _simulated(run)[step][rank], rank, 0.02)
+    return "; that is nearly right: was something rounded, to 16 bits?" * nearly
+
+
+def _explains_all(run, kind, rank):
+    pairs = zip(_states(run.reports[rank]), _simulated(run, kind), strict=True)
+    return not any(_differ("", mine, right[rank], rank) for mine, right in pairs)
 
 
 def _due(run):
