@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Collection
+from typing import Any
 
 from ringzero.lab.claims.values import number, numbers, one_value
 from ringzero.lab.runs import Claim
@@ -41,7 +42,7 @@ def counts(formula: Callable) -> Claim:
     return claim
 
 
-def plain_number(got: object) -> object:
+def plain_number(got: Any) -> Any:
     """``got``, where it is a whole number in another form, as an int: 14.0, or a tensor of one number."""
     got = one_value(got)
     return int(got) if isinstance(got, float) and got.is_integer() else got

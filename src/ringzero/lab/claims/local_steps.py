@@ -17,6 +17,8 @@ INSTEAD = {  # what ``averaged`` of ``local_steps.alone`` may have been
     "nothing": "these are the parameters of a rank that trains alone: they were not averaged",
     "gradients": IN_EVERY_STEP,
     "velocities": "what the optimizer remembers was averaged, too",
+    "not at the end": "after the last step they were not averaged",
+    "gradients, when due": "gradients were averaged when due, not parameters",
     "one step early": "they were averaged one step too early: the first step is number 1",
     "gradients kept": "the gradients of the steps before are still in p.grad: call optimizer.zero_grad() in each step",
 }
@@ -42,6 +44,8 @@ def as_simulated(run: Run) -> str | None:
     for rank, report in enumerate(run.reports):
         if len(report.began) != steps:
             return f"rank {rank} computed {len(report.began)} losses for {steps} batches"
+        if report.stepped != steps:
+            return f"rank {rank} called optimizer.step() {report.stepped} times for {steps} batches"
         if not report.kept:
             return (
                 f"on rank {rank} the model has other parameters now; write into those that it has, with copy_ or div_"

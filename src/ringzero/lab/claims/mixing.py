@@ -70,10 +70,15 @@ def _other_gap(run, got):
     others = {
         "that is the eigenvalue, and the gap is 1 less its magnitude": eigenvalues.abs().sort().values[-2:][0],
         "that leaves out magnitudes: an eigenvalue below 0 counts as well": 1 - eigenvalues[-2:][0],
+        "that leaves out every eigenvalue 1, also one besides that of the mean": 1 - _largest_below_1(eigenvalues),
         "that is for the smallest magnitude": 1 - eigenvalues.abs().min(),
         "that is for the 1 that belongs to the mean": 0.0,
     }
     return next((f"; {said}" for said, other in others.items() if abs(got - float(other)) <= 1e-6), "")
+
+
+def _largest_below_1(eigenvalues):
+    return max((each for each in eigenvalues.abs().tolist() if each < 1 - 1e-9), default=1.0)
 
 
 # ``rounds``

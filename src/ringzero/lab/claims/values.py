@@ -6,6 +6,7 @@ result, so ``equal`` compares exactly.
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -114,7 +115,7 @@ def same(what: str, got: list) -> str | None:
     return None
 
 
-def one_value(got: object) -> object:
+def one_value(got: Any) -> Any:
     """What is in ``got``, if that is a tensor or a NumPy array of one number; else ``got``."""
     return got.item() if hasattr(got, "item") and hasattr(got, "shape") and math.prod(got.shape) == 1 else got
 
