@@ -7,6 +7,7 @@ import torch
 
 from ringzero.lab.claims import values
 from ringzero.lab.claims.collectives import given
+from ringzero.lab.claims.traffic import nobody_waits_for_all
 from ringzero.lab.harness import local_steps
 from ringzero.lab.runs import Run
 
@@ -113,7 +114,7 @@ def sends_only_when_due(run: Run) -> str | None:
             if size != right:
                 when = f"after step {step} of {steps}, with h = {run.option('h')},"
                 return f"{when} rank {rank} gave all_reduce {size:,} bytes, expected {right:,}"
-    return None
+    return nobody_waits_for_all(run)
 
 
 @given(sends_only_when_due)
@@ -205,7 +206,7 @@ def sends_once_a_round(run: Run) -> str | None:
             if size_of(sent) != whole:
                 size = f"{size_of(sent):,} bytes"
                 return f"in round {turn} rank {rank} gave all_reduce {size}; the parameters are {whole:,}"
-    return None
+    return nobody_waits_for_all(run)
 
 
 @given(sends_once_a_round)

@@ -7,6 +7,7 @@ import torch
 
 from ringzero.lab.claims import values
 from ringzero.lab.claims.collectives import given
+from ringzero.lab.claims.traffic import nobody_waits_for_all
 from ringzero.lab.harness import mixing
 from ringzero.lab.runs import Run
 
@@ -146,7 +147,7 @@ def talks_to_neighbours_alone(run: Run) -> str | None:
         if counted[src][dst] != due:
             who = f"rank {src} sent {counted[src][dst]:,} bytes to rank {dst} in {rounds} round{'s' * (rounds > 1)}"
             return f"{who}, expected {due:,}; weights[{dst}][{src}] is {weights[dst][src]:.4g}, x has {size:,} bytes"
-    return None
+    return nobody_waits_for_all(run)
 
 
 @given(talks_to_neighbours_alone)
