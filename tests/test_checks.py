@@ -521,6 +521,16 @@ def test_a_hanging_function_is_not_run_again(launches):
     assert all("not run again: absent hung with 3 ranks, 10 float32 numbers" in reason for reason in reasons)
 
 
+def test_a_function_with_an_endless_loop_is_not_run_again(launches):
+    points, reasons = verdict(never_ends, 10, 11, 12)
+    assert points == 0
+    assert "raised TimeoutError" in reasons[0]
+    assert all(why.startswith("with ") and "not run: never_ends did not end with" in why for why in reasons[1:])
+    assert len(launches) == 1
+    assert verdict(never_ends, 13)[1][0].count("not run again: never_ends did not end with") == 1
+    assert len(launches) == 1
+
+
 def test_a_function_that_calls_a_hanging_one_is_not_run(launches):
     names = {"dist": dist}
     exec("def stuck(tensor):\n    if dist.get_rank() != 1:\n        dist.recv(tensor, src=1)", names)

@@ -90,6 +90,10 @@ def _launch(runs, students, harness, device, ended):
                 ended.append(f"{name} ended a process with {run.case}")
             if failure.same_everywhere(reports) == "NotImplementedError":
                 return _fail(runs[index:], failure.not_written(name))
+            if any(map(failure.is_endless, reports)):
+                what = f"{name} did not end with {run.case}"
+                budget.hung(students[0], time.time() - start, f"{what}: {run.problem}")
+                return _fail(runs[index + 1 :], f"not run: {what}")
             return runs[index + 1 :]
     return []
 

@@ -52,6 +52,14 @@ def same_everywhere(reports: list) -> str | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
+ENDLESS = "of computing and no end: does a loop never end?"  # the end of what a rank raises that computes for long
+
+
+def is_endless(report: dict | None) -> bool:
+    """Whether the rank of this report was ended because it computed for long."""
+    return report is not None and report.get("error") == "TimeoutError" and report["message"].endswith(ENDLESS)
+
+
 def raised(rank: int, report: dict, name: str = "") -> str:
     """What ``rank`` raised and the line, from its report; also the line of ``name`` that called what raised it."""
     text = f"rank {rank} raised {report['error']}"

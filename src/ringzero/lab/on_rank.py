@@ -78,12 +78,14 @@ def _all_go_on(directory, index, case, patience):
 def _is_spoilt(directory, index, case):
     """Whether a case in which some rank raised leaves messages behind that the next case would receive.
 
-    A function that is not written yet raises in every case, so there the cases left are not worth playing.
+    A function that is not written yet, or has an endless loop, may do so in every case, so there the cases left are not
+    worth playing.
     """
     reports = [plain.load(directory / f"{index}-{rank}") for rank in range(case.ranks)]
     operations = [[Operation(*op) for op in report["operations"]] for report in reports]
     unwritten = any(report.get("error") == NotImplementedError.__name__ for report in reports)
-    return unwritten or not failure.is_clean(Run(case, problem=None, operations=operations))
+    endless = any(map(failure.is_endless, reports))
+    return unwritten or endless or not failure.is_clean(Run(case, problem=None, operations=operations))
 
 
 def _decide(directory, index, what):
@@ -117,7 +119,7 @@ def _endless_loops_end():
         before, modules = modules, len(sys.modules)
         if modules > before:  # torch.optim alone can take so long; what comes after it has its time anew
             return
-        raise TimeoutError(f"{COMPUTES_SECONDS:g} s of computing and no end: does a loop never end?")
+        raise TimeoutError(f"{COMPUTES_SECONDS:g} s {failure.ENDLESS}")
 
     before = signal.signal(signal.SIGVTALRM, end)
     signal.setitimer(signal.ITIMER_VIRTUAL, COMPUTES_SECONDS, COMPUTES_SECONDS)
