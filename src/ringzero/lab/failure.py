@@ -60,11 +60,17 @@ def is_endless(report: dict | None) -> bool:
     return report is not None and report.get("error") == "TimeoutError" and report["message"].endswith(ENDLESS)
 
 
+HINTS = {  # by words of an error's message, what a beginner cannot see in them
+    "'NoneType' object has no attribute 'wait'": "a collective without async_op=True waits itself and returns None",
+}
+
+
 def raised(rank: int, report: dict, name: str = "") -> str:
     """What ``rank`` raised and the line, from its report; also the line of ``name`` that called what raised it."""
     text = f"rank {rank} raised {report['error']}"
     if report["message"]:
         text += f": {one_line(report['message'])}"
+    text += next((f" ({hint})" for words, hint in HINTS.items() if words in report["message"]), "")
     if not report["frames"]:
         return text
     text += f" · {_line(report['frames'][-1])}"
