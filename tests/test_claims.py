@@ -28,7 +28,10 @@ def test_equal(got, why):
     [
         (2.0, None),
         (torch.tensor(2.0), None),
+        (torch.tensor([2.0]).numpy(), None),
         (1.0, "x is 1, expected 2 (0.5 times it)"),
+        (2.0000001, "x is 2.0000001, expected 2.0 (off by 5e-08 of it)"),
+        (torch.tensor([2.0, 2.0]), "x is tensor([2., 2.]), not a number"),
         (None, "x is None, not a number"),
     ],
 )
@@ -110,6 +113,14 @@ def test_digits_until_two_numbers_differ():
     right = torch.tensor([1.0, 123456789.0], dtype=torch.float64)
     why = claims.equal("it", [right + torch.tensor([0.0, 1.0])], [right])
     assert why == "on rank 0 it is wrong in element 1 of 2: [1] is 123456790.0, expected 123456789.0"
+
+
+@pytest.mark.parametrize("form", [3, 3.0, torch.tensor(3), torch.tensor([3.0]), torch.tensor([3]).numpy()])
+def test_a_whole_number_in_other_forms(form):
+    assert claims.counts(lambda: 3)(Run(Case(1, None, torch.float32, (), {}), None, [form])) is None
+    assert claims.counts(lambda: 4)(Run(Case(1, None, torch.float32, (), {}), None, [form])) == (
+        "counted 3, expected 4: -1"
+    )
 
 
 def test_nan_is_no_number_we_expect():

@@ -4,6 +4,7 @@ import random
 import re
 
 import pytest
+import torch
 
 from ringzero.lab.claims import overlap
 from ringzero.lab.harness.overlap import gradient
@@ -13,7 +14,7 @@ from ringzero.steps.machine import Machine
 from ringzero.steps.run import run
 from ringzero.steps.systems import data_parallel, zero
 from ringzero.steps.unit import Unit
-from tests.live_notebook import text_of
+from tests.live_notebook import grades, text_of
 
 LAB = "07_overlap"
 
@@ -54,6 +55,115 @@ def test_a_plan_stands_beside_the_best_ones(reference):
     assert len(seconds) == 5
     assert seconds[0] == min(seconds)
     assert seconds[-1] < 1.1 * seconds[0]
+
+
+# Other solutions that are right, and answers in other forms, get every point, too.
+
+OTHERS = {
+    "least_tokens": """
+def least_tokens(flops, bandwidth, n, element):
+    return torch.tensor([element / 2 * flops / bandwidth * (1 - 1 / n)], dtype=torch.float64)
+""",
+    "reached": """
+def reached(size, n, alpha, beta):
+    message = size / n
+    return message / (alpha + beta * message)
+""",
+    "largest_degree": """
+def largest_degree(flops, bandwidth, width, element):
+    return 1 + 2 * width * bandwidth // (element * flops)
+""",
+    "all_reduces": """
+def all_reduces(backwards, sizes, cap, alpha, beta):
+    found, bytes, time, free = [], 0, 0.0, 0.0
+    for seconds, size in zip(backwards[::-1], sizes[::-1]):
+        time, bytes = time + seconds, bytes + size
+        if bytes >= cap:
+            free = max(time, free) + alpha + beta * bytes
+            found, bytes = [*found, [free - alpha - beta * bytes, free]], 0
+    if bytes:
+        free = max(time, free) + alpha + beta * bytes
+        found += [[free - alpha - beta * bytes, free]]
+    return torch.tensor(found, dtype=torch.float64)
+""",
+    "exposed": """
+def exposed(operations):
+    events = sorted((t, op.stream, d) for op in operations for t, d in ((op.start, 1), (op.end, -1)))
+    running, before, seconds = {"compute": 0, "communication": 0}, 0, 0
+    for time, stream, change in events:
+        if running["communication"] and not running["compute"]:
+            seconds += time - before
+        running[stream] += change
+        before = time
+    return seconds
+""",
+    "best_cap": """
+def best_cap(backwards, sizes, caps, alpha, beta):
+    ends = torch.tensor([all_reduces(backwards, sizes, cap, alpha, beta)[-1][1] for cap in caps])
+    return float(caps[ends.argmin()])
+""",
+    "forward_pass": """
+def forward_pass(gathers, forwards, ahead):
+    there, done = [], [0.0] * (ahead + 1)
+    for gather, forward in zip(gathers, forwards):
+        there.append(max(there[-1] if there else 0.0, done[-ahead - 1]) + gather)
+        done.append(max(there[-1], done[-1]) + forward)
+    return torch.tensor(done[-1], dtype=torch.float64)
+""",
+    "least_micro_batches": """
+def least_micro_batches(stages, share, pieces):
+    from fractions import Fraction
+    share = Fraction(share).limit_denominator(10**6)
+    return float(max(1, math.ceil((stages - 1) * (1 - share) / (share * pieces))))
+""",
+    "kept": """
+def kept(i, stages, micro_batches):
+    return torch.tensor([stages - i, micro_batches]).min()
+""",
+    "straggler": """
+def straggler(enters, worth):
+    charges = {rank: 0.0 for rank in range(len(enters[0]))}
+    for times in enters:
+        *others, (latest, rank) = sorted((time, rank) for rank, time in enumerate(times))
+        half, odd = divmod(len(others), 2)
+        charges[rank] += latest - (others[half][0] if odd else (others[half - 1][0] + others[half][0]) / 2)
+    rank = max(charges, key=charges.get)
+    if charges[rank] / len(enters) >= worth and charges[rank] >= 0.6 * sum(charges.values()):
+        return [rank, charges[rank]]
+""",
+    "backward_pass": """
+def backward_pass(layers, cap):
+    n, found, works, open_bytes = dist.get_world_size(), {}, [], 0
+    open_layers = []
+    for i, layer in reversed(list(enumerate(layers))):
+        found[i] = layer.backward() / n
+        open_layers.insert(0, i)
+        open_bytes += found[i].nbytes
+        if open_bytes >= cap or not i:
+            flat = torch.empty(open_bytes // 4)
+            parts = flat.split([found[k].numel() for k in open_layers])
+            for k, part in zip(open_layers, parts):
+                part.copy_(found[k])
+                found[k] = part
+            works.append(dist.all_reduce(flat, async_op=True))
+            open_layers, open_bytes = [], 0
+    for work in works:
+        work.wait()
+    return tuple(found[i] for i in range(len(layers)))
+""",
+    "plan": """
+def plan(nodes):
+    return {"data": nodes // 4, "tensor": 8, "pipeline": 4}
+""",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_right_solutions(reference, name):
+    with reference.changed({name: OTHERS[name]}):
+        cell = reference.run(f"test_{name}")
+    ((score, largest),) = grades([cell]).values()
+    assert score == largest, text_of(cell)
 
 
 def test_the_clock_is_the_librarys_for_large_and_small_caps():
@@ -98,7 +208,7 @@ def test_exposed_is_what_a_timed_step_has_exposed():
 def ran(numels, cap, computed, sends, gradients=None):
     """A run of ``harness.overlap`` on one of two ranks that did the same; ``sends`` are ``(start, wait, bytes)``."""
     mean = [sum(gradient(rank, i, n) for rank in (0, 1)) / 2 for i, n in enumerate(numels)]
-    report = {"gradients": mean if gradients is None else gradients, "computed": computed}
+    report = {"gradients": mean if gradients is None else gradients, "computed": computed, "asked": []}
     operations = [
         [Operation("all_reduce", rank, start, wait, 9.0, COMMUNICATION, size) for start, wait, size in sends]
         for rank in (0, 1)
@@ -119,6 +229,21 @@ def test_what_is_said_of_a_backward_pass():
     )
     blocked = ran([10, 10], 40, BACKWARDS, [(1.5, 1.6, 40), (3.2, 3.6, 40)])
     assert "waited for while layers had still to compute" in overlap.waited_for_at_the_end(blocked)
+    synchronous = ran([10, 10], 40, BACKWARDS, [(1.5, 1.5, 40), (3.2, 3.6, 40)])
+    assert "without async_op=True" in overlap.waited_for_at_the_end(synchronous)
+    polled = ran([10, 10], 40, BACKWARDS, [(1.5, 3.5, 40), (3.2, 3.6, 40)])
+    polled.reports[1].asked = [1.7]
+    assert "rank 1 asks whether an all-reduce is over" in overlap.waited_for_at_the_end(polled)
+    polled.reports[1].asked = [3.1]  # when all layers have computed
+    assert overlap.waited_for_at_the_end(polled) is None
+    met = ran([10, 10], 40, BACKWARDS, [(1.5, 3.5, 40), (3.2, 3.6, 40)])
+    met.operations[0].append(Operation("barrier", 0, 1.8, 1.8, 1.9, COMMUNICATION))
+    assert "rank 0 calls barrier" in overlap.waited_for_at_the_end(met)
+    early = ran([10, 10], 40, BACKWARDS, [(0.5, 3.5, 40), (3.2, 3.6, 40)])
+    assert "it left before layer 1, whose gradient" in overlap.leaves_as_soon_as_it_is_full(early)
+    swapped = ran([10, 10], 40, BACKWARDS, [], gradients=[gradient(0, 1, 10), gradient(0, 0, 10)])
+    swapped.reports[0].gradients = right.reports[0].gradients[::-1]
+    assert overlap.gradients_are_the_mean(swapped).endswith("that is the gradient of layer 1")
     never = ran([10, 10], 40, BACKWARDS, [(1.5, None, 40), (3.2, 3.6, 40)])
     assert "never waited for" in overlap.waited_for_at_the_end(never)
     one = ran([10, 10], 40, BACKWARDS, [(3.2, 3.6, 80)])
@@ -155,6 +280,28 @@ def test_what_is_no_plan(plan):
 
 def called(returned, *args):
     return Run(Case(1, None, None, args, {}), None, [returned], operations=[[]])
+
+
+def test_numbers_that_look_alike_are_told_apart():
+    said = overlap.no_other_cap_ends_sooner(called(20, [1.0, 1.0], [10, 10], [10, 20], 1e-7, 1e-8))
+    mine, best = re.findall(r"after ([\d.]+) s", said)
+    assert float(mine) > float(best)
+    clock = called([(1.0, 1.5000001)], [1.0], [10], 10, 0.5, 0.0)
+    assert "is 1.5000001, expected 1.5 (off by 7e-08 of it)" in overlap.all_reduces_run_as_scheduled(clock)
+
+
+@pytest.mark.parametrize("right", [9, 9.0, torch.tensor(9), torch.tensor([9.0])])
+def test_where_both_take_as_long_it_hides(right):
+    case = (2.0**40, 2.0**30, 2**13, 2)
+    assert overlap.the_largest_degree(called(right, *case)) is None
+    assert "just as long" in overlap.the_largest_degree(called(8, *case))
+    assert "times as long" in overlap.the_largest_degree(called(10, *case))
+
+
+def test_as_much_as_the_share_is_allowed():
+    assert overlap.the_fewest_micro_batches(called(4, 5, 0.5, 1)) is None
+    assert "4 micro-batches are enough" in overlap.the_fewest_micro_batches(called(5, 5, 0.5, 1))
+    assert "more than 50 %" in overlap.the_fewest_micro_batches(called(3, 5, 0.5, 1))
 
 
 @pytest.mark.parametrize("nonsense", [None, 3, "soon", [1.0], [(1.0,)], [(1.0, "late")]])

@@ -103,6 +103,20 @@ class OuterStep:
         self.start = self.start - self.lr * change - self.lr * self.momentum * self.velocity
         torch.nn.utils.vector_to_parameters(self.start.clone(), self.parameters)
 """,
+    "metropolis": """
+def metropolis(neighbours):
+    degrees, n = [len(near) for near in neighbours], len(neighbours)
+    w = torch.zeros(n, n, dtype=torch.float64)
+    for r, near in enumerate(neighbours):
+        for s in near:
+            w[r, s] = 1 / (1 + max(degrees[r], degrees[s]))
+    return tuple(tuple(row) for row in (w + torch.diag(1 - w.sum(1))).tolist())
+
+
+def gap(weights):
+    w = torch.tensor(weights, dtype=torch.float64)
+    return 1 - torch.linalg.svdvals(w - 1 / len(w))[0]
+""",
     "gossip": """
 def gossip(x, weights):
     r, n = dist.get_rank(), dist.get_world_size()
@@ -132,6 +146,38 @@ def top_k_mean(vector, k):
     for row in gathered.view(n, 2 * k):
         mean.index_add_(0, row[:k].long(), row[k:].clone().view(torch.float32))
     return mean / n, torch.zeros_like(vector).scatter(0, places, vector[places])
+""",
+    "ErrorFeedback": """
+class ErrorFeedback:
+    def __init__(self, compress):
+        self.compress, self.left = compress, None
+
+    def mean(self, gradient):
+        if self.left is None:
+            self.left = torch.zeros_like(gradient)
+        self.left.add_(gradient)
+        mean, mine = self.compress(self.left.clone())
+        self.left -= mine
+        return mean
+""",
+    "majority": """
+def pack_signs(x):
+    import numpy as np
+
+    return torch.from_numpy(np.packbits((x >= 0).cpu().numpy(), bitorder="little"))
+
+
+def unpack_signs(packed, numel):
+    bits = torch.stack([packed & 2**i for i in range(8)], 1).flatten()[:numel]
+    return torch.where(bits > 0, torch.ones(numel), -torch.ones(numel))
+
+
+def majority(x):
+    packed, n = pack_signs(x), dist.get_world_size()
+    everyones = torch.empty(n * len(packed), dtype=torch.uint8)
+    dist.all_gather_into_tensor(everyones, packed)
+    above = sum(unpack_signs(each, len(x)) > 0 for each in everyones.view(n, -1))
+    return (2 * (2 * above >= n) - 1).float()
 """,
     "PowerSGD": """
 class PowerSGD:
@@ -322,10 +368,11 @@ def test_weights_of_a_graph(kind, n):
 
 def test_other_weights_are_what_they_say():
     for n in (1, 2, 3, 4):
-        for kind in ("half left", "swap", "skip", "other for each"):
+        for kind in ("half left", "swap", "skip", "away", "other for each"):
             assert [sum(row) for row in harness.mixing.weights(kind, n)] == pytest.approx([1.0] * n)
     assert harness.mixing.weights("half left", 3) == [[0.5, 0, 0.5], [0.5, 0.5, 0], [0, 0.5, 0.5]]
     assert harness.mixing.weights("swap", 2) == [[0, 1], [1, 0]]
+    assert harness.mixing.weights("away", 2) == [[1.5, -0.5], [-0.5, 1.5]]
     other = torch.tensor(harness.mixing.weights("other for each", 4))
     assert not torch.allclose(other, other.T)
 
@@ -337,6 +384,38 @@ def test_packed_signs_are_numpys(size):
     vector = harness.compressed.vector_of("normal", size, seed=1, rank=0)
     expected = np.packbits((vector >= 0).numpy(), bitorder="little")
     assert harness.compressed.packed_of(vector).tolist() == expected.tolist()
+
+
+def test_zeros_have_both_signs_and_none_is_below_0():
+    zeros = harness.compressed.vector_of("zeros", 11, seed=1, rank=0)
+    assert not zeros.any()
+    assert set(torch.signbit(zeros).tolist()) == {True, False}
+    assert harness.compressed.packed_of(zeros).tolist() == [255, 7]
+
+
+@pytest.mark.parametrize("kind", local_steps.INSTEAD)
+def test_what_was_averaged_instead_is_named(kind):
+    """Of a simulated training with each mistake the sentence is the one of that mistake, or of one that looks alike."""
+    options = {"seed": 3, "steps": 5, "h": 3}
+    run = run_of(3, **options)
+    before, after = harness.local_steps.alone(3, **options, averaged=kind)
+    run.returned = [
+        {"began": [step[rank] for step in before], "end": after[-1][rank], "stepped": 5, "kept": True}
+        for rank in range(3)
+    ]
+    assert local_steps.as_simulated(run).endswith(local_steps.INSTEAD[kind])
+
+
+def test_the_optimizers_steps_are_counted():
+    before, after = harness.local_steps.alone(2, seed=1, steps=4, h=2)
+    run = run_of(2, seed=1, steps=4, h=2)
+    run.returned = [
+        {"began": [step[rank] for step in before], "end": after[-1][rank], "stepped": 4, "kept": True}
+        for rank in (0, 1)
+    ]
+    assert local_steps.as_simulated(run) is None
+    run.reports[1].stepped = 3
+    assert local_steps.as_simulated(run) == "rank 1 called optimizer.step() 3 times for 4 batches"
 
 
 @pytest.mark.parametrize("seed", range(12))

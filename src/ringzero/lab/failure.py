@@ -58,6 +58,11 @@ def same_everywhere(reports: list) -> str | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
+HINTS = {  # by words of an error's message, what a beginner cannot see in them
+    "'NoneType' object has no attribute 'wait'": "a collective without async_op=True waits itself and returns None",
+}
+
+
 def raised(rank: int, report: dict, student: Handle) -> str:
     """What ``rank`` raised and the line, from its report; where a function of the lab raised it, also who called that.
 
@@ -69,6 +74,7 @@ def raised(rank: int, report: dict, student: Handle) -> str:
     text = f"rank {rank} {report['message']}" if report.get("endless") else f"rank {rank} raised {report['error']}"
     if report["message"] and not report.get("endless"):
         text += f": {_plainly(report['message'])}"
+    text += next((f" ({hint})" for words, hint in HINTS.items() if words in report["message"]), "")
     inward = report["frames"][::-1]
     if inward:
         text += f" · {_line(*inward[0])}"

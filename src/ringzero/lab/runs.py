@@ -148,12 +148,20 @@ def part(vector: torch.Tensor, ranks: int, rank: int) -> torch.Tensor:
 
 
 def _short(value):
+    if _is_named(value):
+        return f"{type(value).__name__}({_short(value[0])}, …)"
     if isinstance(value, (list, tuple)) and len(value) > 3:
         return f"[{_short(value[0])}, {_short(value[1])}, … {len(value)} values]"
+    if isinstance(value, list) and any(map(_is_named, value)):
+        return f"[{', '.join(map(_short, value))}]"
     if isinstance(value, float):
         return f"{value:.6g}"
     text = repr(value)
     return text if len(text) <= 40 else text[:39] + "…"
+
+
+def _is_named(value):
+    return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
 def _count(number, of_what):

@@ -1,6 +1,6 @@
 """Counts only the last gradient of a bucket."""
 # caught by: test_all_reduces
-# says: the end of all-reduce 0
+# says: its bucket has 2,000,000 bytes
 # %% all_reduces: changed
 # -         filling += sizes[layer]
 # +         filling += sizes[layer]

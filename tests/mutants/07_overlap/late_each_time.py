@@ -1,6 +1,6 @@
 """Returns what a collective costs, not all of them."""
 # caught by: test_straggler
-# says: what rank 3 costs is
+# says: asked for is the sum
 # %% straggler: changed
 # -     return rank, charges[rank]
 # +     return rank, charges[rank] / len(enters)

@@ -1,6 +1,6 @@
 """Names the rank that is last most often, by however little."""
 # caught by: test_straggler
-# says: named nobody, and the others wait for rank 3
+# says: named nobody, and the others wait for rank 1
 # %% straggler: changed
 # -     rank = charges.index(max(charges))
 # +     latest = [times.index(max(times)) for times in enters]

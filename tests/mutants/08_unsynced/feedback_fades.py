@@ -2,7 +2,7 @@
 
 
 # caught by: test_ErrorFeedback
-# says: on rank 0 in step 2 the compressed vector is off by up to
+# says: only 0.5 times what was left out is added
 # %% ErrorFeedback: changed
 # -         self.memory = corrected - mine
 # +         self.memory = 0.5 * (corrected - mine)

@@ -2,7 +2,7 @@
 
 
 # caught by: test_ErrorFeedback
-# says: on rank 0 in step 2 the compressed vector is off by up to
+# says: it is the mean of all ranks' memories
 # %% ErrorFeedback: changed
 # -         self.memory = corrected - mine
 # +         self.memory = corrected - mine

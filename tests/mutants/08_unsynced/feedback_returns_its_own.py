@@ -2,7 +2,7 @@
 
 
 # caught by: test_ErrorFeedback
-# says: on rank 0 in step 1 the returned vector is off by up to
+# says: that is what this rank sent, not the mean
 # %% ErrorFeedback: changed
 # -         return mean
 # +         return mine

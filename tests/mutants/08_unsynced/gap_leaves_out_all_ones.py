@@ -2,7 +2,7 @@
 
 
 # caught by: test_metropolis
-# says: the gap is 0.666667, expected 0.000000
+# says: the gap is 0.666667, expected 0; that leaves out every eigenvalue 1
 # %% metropolis: changed
 # -     return 1 - magnitudes[-2].item() if len(weights) > 1 else 1.0
 # +     return 1 - max([x for x in magnitudes.tolist() if x < 1 - 1e-9], default=0.0)

@@ -2,7 +2,7 @@
 
 
 # caught by: test_metropolis
-# says: the gap is 2.000000, expected 0.000000
+# says: the gap is 2, expected 0; that leaves out magnitudes
 # %% metropolis: changed
 # -     magnitudes = torch.linalg.eigvalsh(torch.tensor(weights, dtype=torch.float64)).abs().sort().values
 # +     magnitudes = torch.linalg.eigvalsh(torch.tensor(weights, dtype=torch.float64))

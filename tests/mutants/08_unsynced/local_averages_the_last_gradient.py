@@ -2,7 +2,7 @@
 
 
 # caught by: test_local_sgd
-# says: on rank 0 before step 4 the vector of parameters is off by up to
+# says: gradients were averaged when due, not parameters
 # %% local_sgd: changed
 # -         optimizer.step()
 # -         if step % h == 0 or step == len(batches):

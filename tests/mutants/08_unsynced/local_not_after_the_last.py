@@ -2,7 +2,7 @@
 
 
 # caught by: test_local_sgd
-# says: on rank 0 at the end the vector of parameters is off by up to
+# says: after the last step they were not averaged
 # %% local_sgd: changed
 # -         if step % h == 0 or step == len(batches):
 # +         if step % h == 0:

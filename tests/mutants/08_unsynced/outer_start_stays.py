@@ -2,7 +2,7 @@
 
 
 # caught by: test_OuterStep
-# says: on rank 0 after round 2 the vector of parameters is off by up to
+# says: each round's change was counted from the very first start
 # %% OuterStep: changed
 # -             start.sub_(self.lr * (change + self.momentum * velocity))
 # -             p.copy_(start)

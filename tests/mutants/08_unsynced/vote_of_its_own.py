@@ -2,7 +2,7 @@
 
 
 # caught by: test_majority
-# says: on rank 0 the vote is wrong in 22 of 64 elements
+# says: that is the rank's own sign, not the vote
 # %% majority: changed
 # -     votes = sum(unpack_signs(each, x.numel()) for each in everyones)
 # +     votes = unpack_signs(packed, x.numel())

@@ -7,8 +7,9 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Collection
+from typing import Any
 
-from ringzero.lab.claims.values import number, numbers
+from ringzero.lab.claims.values import number, numbers, one_value
 from ringzero.lab.runs import Claim
 
 WHOLE = 1e-4  # so near to a whole number, relative to it, a float is that number
@@ -33,12 +34,18 @@ def counts(formula: Callable) -> Claim:
     """A claim: called with the same arguments, the function returns exactly the whole number that ``formula`` does."""
 
     def claim(run):
-        expected, counted = formula(*run.case.args, **run.case.options), run.returned[0]
+        expected, counted = formula(*run.case.args, **run.case.options), plain_number(run.returned[0])
         if not isinstance(counted, (int, float)) or isinstance(counted, bool):
             return f"returned {counted!r}, not a number"
         return None if counted == expected else f"counted {counted:,}, expected {expected:,}: {counted - expected:+,}"
 
     return claim
+
+
+def plain_number(got: Any) -> Any:
+    """``got``, where it is a whole number in another form, as an int: 14.0, or a tensor of one number."""
+    got = one_value(got)
+    return int(got) if isinstance(got, float) and got.is_integer() else got
 
 
 def is_whole_number(got: object, least: int) -> bool:

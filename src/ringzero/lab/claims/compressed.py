@@ -36,7 +36,24 @@ def keeps_the_largest(run: Run) -> str | None:
                 return f"on rank {rank} mine has {found} numbers that are not 0, expected {due}"
             if torch.equal(got, vector.abs()):
                 return f"on rank {rank} mine has magnitudes: the signs are lost"
+            if said := _other_places(run, rank, got):
+                return f"on rank {rank} mine has other numbers than it should: {said}"
     return values.equal("mine", [report.mine for report in run.reports], right)
+
+
+def _other_places(run, rank, got):
+    """Where the numbers are that a rank kept, in words, or None."""
+    vectors, k = _vectors(run), min(run.option("k"), run.option("size"))
+    places = {
+        "they are the largest ones with their signs; asked for are the largest magnitudes": vectors[rank],
+        "they are at the places that rank 0 keeps": vectors[0].abs(),
+    }
+    for said, sizes in places.items():
+        kept = torch.zeros_like(got)
+        kept[sizes.topk(k).indices] = vectors[rank][sizes.topk(k).indices]
+        if torch.equal(got, kept):
+            return said
+    return None
 
 
 @given(keeps_the_largest)
@@ -91,10 +108,13 @@ def _bytes_of(tensors):
 
 
 def leaves_its_vector(run: Run) -> str | None:
-    """The vector that was given stays what it was."""
-    return next(
-        (f"rank {r} changed the vector it was given" for r, report in enumerate(run.reports) if not report.kept), None
-    )
+    """The vector that was given stays what it was, and is no part of what is returned."""
+    for rank, report in enumerate(run.reports):
+        if not report.kept:
+            return f"rank {rank} changed the vector it was given"
+        if not getattr(report, "new", True):
+            return f"what rank {rank} returned is not two new vectors: two of vector, mean and mine lie in one memory"
+    return None
 
 
 # ``feed_back``
@@ -105,6 +125,8 @@ LEFT_OUT = {  # what a memory may be, of gradient, compressed vector, what was k
     "it is the gradient alone": lambda gradient, vector, mine, mean: torch.zeros_like(vector),
     "what was left out before that step is lost": lambda gradient, vector, mine, mean: gradient - mine,
     "it remembers what the mean lacks, not what this rank left out": lambda gradient, vector, mine, mean: vector - mean,
+    "it remembers all of the sum, also what was sent": lambda gradient, vector, mine, mean: vector,
+    "it is taken off, not added: the memory is the sum less what was sent": lambda g, vector, mine, mean: mine - vector,
 }
 
 
@@ -139,18 +161,25 @@ def _remembered(run, step, rank, got):
     """What the memory may have been instead, in words."""
     if step == 0:
         return ["in the first step nothing was left out yet, by this object"]
-    others = {said: _fed_back(run, left_out)[0] for said, left_out in LEFT_OUT.items() if said}
-    return [said for said, vectors in others.items() if not _differ("", got, vectors[step][rank], rank, 1e-4)]
+    others = {said: _fed_back(run, left_out)[0][step][rank] for said, left_out in LEFT_OUT.items() if said}
+    gradients = _vectors(run, "normal", run.option("seed") + 50 * step)
+    memories = torch.stack(_fed_back(run)[0][step]) - torch.stack(gradients)
+    others["it is the mean of all ranks' memories"] = gradients[rank] + memories.mean(0)
+    part = ((got - gradients[rank]) @ memories[rank] / memories[rank].square().sum()).item()
+    others[f"only {part:.3g} times what was left out is added"] = gradients[rank] + part * memories[rank]
+    return [said for said, vector in others.items() if not _differ("", got, vector, rank, 1e-4)]
 
 
 @given(adds_what_was_left_out)
 def returns_the_mean(run: Run) -> str | None:
     """``mean`` returns the mean that ``compress`` returned, and sends nothing else."""
-    _, means = _fed_back(run)
+    vectors, means = _fed_back(run)
     for rank, report in enumerate(run.reports):
         for step, right in enumerate(means):
             if why := _differ(f"in step {step + 1} the returned", report.means[step], right, rank, 1e-4):
-                return why
+                mine = compressed.keeps(run.option("kind", "largest"), run.option("k"))(vectors[step][rank])
+                own = not _differ("", report.means[step], mine, rank, 1e-4)
+                return why + "; that is what this rank sent, not the mean" * own
         calls = len(run.operations[rank])
         if calls != len(means):
             return f"rank {rank} communicated {calls} times in {len(means)} steps; compress does it once in each"
@@ -193,14 +222,22 @@ def packs_eight_in_a_byte(run: Run) -> str | None:
             return f"{vector.numel()} numbers were packed into shape {tuple(got.shape)}, expected {tuple(right.shape)}"
         for i in (got != right).nonzero().flatten().tolist()[:1]:
             signs = " ".join("-" if x < 0 else "+" for x in vector[8 * i : 8 * i + 8].tolist())
-            return f"on rank {rank} byte {i} is {got[i]:08b}, expected {right[i]:08b} for the signs {signs}"
+            zeros = "; these are 0.0 and -0.0, of which none is below 0" * (not vector.any())
+            return f"on rank {rank} byte {i} is {got[i]:08b}, expected {right[i]:08b} for the signs {signs}{zeros}"
     return None
 
 
 def unpacks(run: Run) -> str | None:
     """Bytes that are packed so are turned into 1.0 and -1.0 again."""
     right = [torch.where(vector >= 0, 1.0, -1.0) for vector in _vectors(run)]
-    return values.equal("what was unpacked", [report.unpacked for report in run.reports], right)
+    got = [report.unpacked for report in run.reports]
+    return values.equal("what was unpacked", got, right) or _not_fp32("what was unpacked", got)
+
+
+def _not_fp32(what, got):
+    """Why the tensors are not in fp32, or None."""
+    wrong = [tensor.dtype for tensor in got if tensor.dtype != torch.float32]
+    return f"{what} is {wrong[0]}, expected torch.float32" if wrong else None
 
 
 def votes(run: Run) -> str | None:
@@ -209,11 +246,16 @@ def votes(run: Run) -> str | None:
     right = torch.where(signs.sum(0) >= 0, 1.0, -1.0)
     why = values.equal("the vote", [report.voted for report in run.reports], [right] * run.world_size)
     for rank, report in enumerate(run.reports):
-        tied = signs.sum(0) == 0
-        got = report.voted
-        if why and got.shape == right.shape and torch.equal(got[~tied], right[~tied]):
+        got, tied = report.voted, signs.sum(0) == 0
+        if why is None or got.shape != right.shape or torch.equal(got.to(right.dtype), right):
+            continue
+        if torch.equal(got[~tied], right[~tied]):
             return f"on rank {rank} the vote is wrong where as many ranks say 1 as say -1: that is 1.0"
-    return why
+        if torch.equal(got, signs[rank]):
+            return f"{why}; that is the rank's own sign, not the vote"
+        above = int((signs[:, (got != right).nonzero()[0, 0]] > 0).sum())
+        return f"{why}; there {above} of {run.world_size} ranks have a number that is not below 0"
+    return why or _not_fp32("the vote", [report.voted for report in run.reports])
 
 
 @given(votes)
@@ -236,16 +278,26 @@ def sends_a_bit_a_number(run: Run) -> str | None:
 # ``power``
 
 
-def approximations(run: Run, warm: bool = True, orthonormal: bool = True) -> list[torch.Tensor]:
-    """P Qᵀ of every step in one process that has all matrices, in fp64; each begins with the Q before if ``warm``."""
+def approximations(
+    run: Run, warm: bool = True, orthonormal: bool = True, first_mean: bool = True, orthogonal: bool = True
+) -> list[torch.Tensor]:
+    """P Qᵀ of every step in one process that has all matrices, in fp64; each begins with the Q before if ``warm``.
+
+    Without ``orthonormal`` the columns of P stay as they are; without ``first_mean`` those of each rank's P are made
+    orthonormal before the mean is taken; without ``orthogonal`` they have length 1 and that is all.
+    """
     shape, r, seed, kind = (run.option(name) for name in ("shape", "r", "seed", "kind"))
     first = q = compressed.start_of(shape, r, seed).double()
     found = []
     for step in range(run.option("steps", 3)):
         matrices = [compressed.matrix_of(shape, seed, step, rank, kind or "normal") for rank in range(run.world_size)]
         mean = torch.stack(matrices).double().mean(0)
-        p = mean @ (q if warm else first)
-        p = torch.linalg.qr(p).Q if orthonormal else p
+        q = q if warm else first
+        p = torch.linalg.qr(mean @ q).Q if orthonormal else mean @ q
+        if not orthogonal:
+            p = mean @ q / (mean @ q).norm(dim=0)
+        if not first_mean:
+            p = torch.stack([torch.linalg.qr(matrix.double() @ q).Q for matrix in matrices]).mean(0)
         q = mean.T @ p
         found.append(p @ q.T)
     return found
@@ -268,6 +320,11 @@ def _other_iteration(run, step, rank, got):
     said = []
     if step and not _matrix("", got, approximations(run, warm=False)[step], rank):
         said.append("it began with the first Q again, not with the Q of the step before")
+    early = approximations(run, first_mean=False)[step]
+    if run.world_size > 1 and not _matrix("", got / got.norm(), early / early.norm(), rank):
+        said.append("each rank made its own P orthonormal before the all-reduce; sum first")
+    if not _matrix("", got, approximations(run, orthogonal=False)[step], rank):
+        said.append("the columns of P have length 1 but are not orthogonal")
     plain = approximations(run, orthonormal=False)[step]
     if plain.any() and not _matrix("", got / got.norm(), plain / plain.norm(), rank):
         said.append("it is a multiple of what comes without orthonormal columns")

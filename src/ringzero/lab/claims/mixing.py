@@ -7,6 +7,7 @@ import torch
 
 from ringzero.lab.claims import values
 from ringzero.lab.claims.collectives import given
+from ringzero.lab.claims.traffic import nobody_waits_for_all
 from ringzero.lab.harness import mixing
 from ringzero.lab.runs import Run
 
@@ -20,16 +21,21 @@ def has_metropolis_weights(run: Run) -> str | None:
     """The weights are those of Metropolis-Hastings for the run's graph."""
     kind, n = run.option("kind"), run.option("n")
     right, got = mixing.weights(kind, n), run.reports[0].weights
-    if not isinstance(got, list) or len(got) != n or any(not isinstance(row, list) or len(row) != n for row in got):
+    if not _is_list(got, n) or not all(_is_list(row, n) for row in got):
         return f"returned {_short(got)}, not a list of {n} lists of {n} numbers"
     near = mixing.graph(kind, n)
     for r, s in sorted(product(range(n), repeat=2), key=lambda pair: pair[0] == pair[1]):  # the diagonal at last
-        entry = got[r][s].item() if isinstance(got[r][s], torch.Tensor) else got[r][s]
+        entry = values.one_value(got[r][s])
         if not isinstance(entry, (int, float)) or not abs(entry - right[r][s]) < 1e-6:
             degrees = f"rank {r} has {_many(near[r])}" + (f", rank {s} has {_many(near[s])}" if s != r else "")
-            found = f"{entry:.6g}" if isinstance(entry, float) else repr(entry)
-            return f"weights[{r}][{s}] is {found}, expected {right[r][s]:.6g}; {degrees}"
+            known = isinstance(entry, (int, float))
+            found, due = values.apart(entry, right[r][s]) if known else (repr(entry), f"{right[r][s]:g}")
+            return f"weights[{r}][{s}] is {found}, expected {due}; {degrees}"
     return None
+
+
+def _is_list(value, length):
+    return isinstance(value, (list, tuple, torch.Tensor)) and len(value) == length
 
 
 def _many(near):
@@ -50,11 +56,30 @@ def spectral_gap(weights: mixing.Weights) -> float:
 def has_the_gap(run: Run) -> str | None:
     """The gap of the run's weights, which are symmetric."""
     right = spectral_gap(mixing.weights(run.option("kind"), run.option("n")))
-    got = run.reports[0].gap
-    got = got.item() if isinstance(got, torch.Tensor) and got.numel() == 1 else got
+    got = values.one_value(run.reports[0].gap)
     if isinstance(got, bool) or not isinstance(got, (int, float)):
         return f"the gap is {got!r}, not a number"
-    return None if abs(got - right) <= 1e-6 else f"the gap is {got:.6f}, expected {abs(right):.6f}"
+    if abs(got - right) <= 1e-6:
+        return None
+    mine, due = values.apart(round(got, 9), round(abs(right), 9))
+    return f"the gap is {mine}, expected {due}{_other_gap(run, got)}"
+
+
+def _other_gap(run, got):
+    """What else ``got`` is of the run's weights, in words."""
+    eigenvalues = torch.linalg.eigvalsh(torch.tensor(mixing.weights(run.option("kind"), run.option("n"))).double())
+    others = {
+        "that is the eigenvalue, and the gap is 1 less its magnitude": eigenvalues.abs().sort().values[-2:][0],
+        "that leaves out magnitudes: an eigenvalue below 0 counts as well": 1 - eigenvalues[-2:][0],
+        "that leaves out every eigenvalue 1, also one besides that of the mean": 1 - _largest_below_1(eigenvalues),
+        "that is for the smallest magnitude": 1 - eigenvalues.abs().min(),
+        "that is for the 1 that belongs to the mean": 0.0,
+    }
+    return next((f"; {said}" for said, other in others.items() if abs(got - float(other)) <= 1e-6), "")
+
+
+def _largest_below_1(eigenvalues):
+    return max((each for each in eigenvalues.abs().tolist() if each < 1 - 1e-9), default=1.0)
 
 
 # ``rounds``
@@ -122,7 +147,7 @@ def talks_to_neighbours_alone(run: Run) -> str | None:
         if counted[src][dst] != due:
             who = f"rank {src} sent {counted[src][dst]:,} bytes to rank {dst} in {rounds} round{'s' * (rounds > 1)}"
             return f"{who}, expected {due:,}; weights[{dst}][{src}] is {weights[dst][src]:.4g}, x has {size:,} bytes"
-    return None
+    return nobody_waits_for_all(run)
 
 
 @given(talks_to_neighbours_alone)
@@ -139,10 +164,13 @@ def sends_what_it_has(run: Run) -> str | None:
 
 @given(mixes)
 def leaves_x_alone(run: Run) -> str | None:
-    """The x that was given stays what it was."""
-    return next(
-        (f"rank {r} changed the x it was given" for r, report in enumerate(run.reports) if not report.kept), None
-    )
+    """The x that was given stays what it was, and what is returned does not lie in its memory."""
+    for rank, report in enumerate(run.reports):
+        if not report.kept:
+            return f"rank {rank} changed the x it was given"
+        if not report.new:
+            return f"rank {rank} returned the x it was given, or a view of it, not a new tensor"
+    return None
 
 
 def distance(states: list[torch.Tensor]) -> float:

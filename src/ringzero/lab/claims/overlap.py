@@ -8,10 +8,12 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
+import torch
+
 from ringzero.costs import offload, pipeline
 from ringzero.costs import overlap as ratios
 from ringzero.lab.claims import values
-from ringzero.lab.claims.answers import is_whole_number
+from ringzero.lab.claims.answers import is_whole_number, plain_number
 from ringzero.lab.claims.collectives import given
 from ringzero.lab.harness import overlap
 from ringzero.lab.runs import Run
@@ -35,13 +37,15 @@ MOST_OF_THE_WAITING = 0.6  # of which a rank must be the cause, to be called a s
 def the_largest_degree(run: Run) -> str | None:
     """Of the degrees of tensor parallelism that hide the all-gather before a product, the largest was returned."""
     flops, bandwidth, width, element = run.case.args
-    degree = run.returned[0]
+    degree = plain_number(run.returned[0])
     if not is_whole_number(degree, least=1):
         return f"returned {degree!r}, not a whole number from 1"
     here, next_one = (ratios.tensor_parallel_ratio(flops, bandwidth, width, t, element) for t in (degree, degree + 1))
     if here > 1 + 1e-9:
-        return f"on {degree} ranks the all-gather takes {here:.4g} times as long as the product"
-    if next_one <= 1 - 1e-9:
+        return f"on {degree} ranks the all-gather takes {values.apart(here, 1.0)[0]} times as long as the product"
+    if next_one == 1:
+        return f"on {degree + 1} ranks the all-gather takes just as long as the product, and so it hides too"
+    if next_one < 1 - 1e-9:
         return f"on {degree + 1} ranks it would hide too: the all-gather takes {next_one:.4g} times the product"
     return None
 
@@ -64,31 +68,47 @@ def all_reduces(
 
 def all_reduces_run_as_scheduled(run: Run) -> str | None:
     """The function returned ``(begin, end)`` of each bucket's all-reduce."""
-    got, expected = run.returned[0], all_reduces(*run.case.args)
+    got, expected, free = _as_lists(run.returned[0]), all_reduces(*run.case.args), 0.0
     if not isinstance(got, (list, tuple)) or not all(map(_is_pair, got)):
         return f"returned {str(got)[:60]}, not a list of (begin, end)"
+    backwards, sizes, cap, alpha, beta = run.case.args
     for i, (mine, right) in enumerate(zip(got, expected, strict=False)):
-        for what, time, expected_time in zip(("begin", "end"), mine, right, strict=True):
-            if why := values.number(f"the {what} of all-reduce {i}", time, expected_time):
-                return why
+        size, first = cut(sizes, cap)[i]
+        if why := values.number(f"the begin of all-reduce {i}", mine[0], right[0]):
+            return f"{why}; its bucket is full at {sum(backwards[first:]):g} s, the link is free at {free:g} s"
+        if why := values.number(f"the end of all-reduce {i}", mine[1], right[1]):
+            return f"{why}; it begins at {right[0]:g} s, and its bucket has {size:,} bytes"
+        free = right[1]
     return None if len(got) == len(expected) else f"there are {len(got)} all-reduces, expected {len(expected)}"
+
+
+def _as_lists(value):
+    """A tensor or a NumPy array as lists; anything else as it is."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _is_pair(value):
     return isinstance(value, (list, tuple)) and len(value) == 2
 
 
+def cut(sizes: Sequence[int], cap: float) -> list[tuple[int, int]]:
+    """``(size, first layer)`` of each bucket, in the order in which they leave, of layers of these sizes."""
+    units = [Unit(f"layer {i}", (size,), 0.0, 0.0) for i, size in enumerate(sizes)]
+    return [(bucket.elements, bucket.last) for bucket in buckets(units, cap, 1, cap)]
+
+
 def no_other_cap_ends_sooner(run: Run) -> str | None:
     """Of the caps given, the one returned lets the last all-reduce end first."""
     backwards, sizes, caps, alpha, beta = run.case.args
-    got = run.returned[0]
+    got = values.one_value(run.returned[0])
     if got not in caps:
         return f"returned {got!r}, which is none of the caps"
     ends = {cap: all_reduces(backwards, sizes, cap, alpha, beta)[-1][1] for cap in caps}
     best = min(ends, key=lambda cap: ends[cap])
     if ends[got] <= ends[best] * (1 + 1e-9):
         return None
-    return f"with a cap of {got:,} bytes the step ends after {ends[got]:.6g} s, with {best:,} after {ends[best]:.6g} s"
+    mine, right = values.apart(ends[got], ends[best])
+    return f"with a cap of {got:,} bytes the step ends after {mine} s, with {best:,} after {right} s"
 
 
 def exposed(operations: Iterable[Operation]) -> float:
@@ -106,7 +126,9 @@ def exposed_is_what_nothing_covers(run: Run) -> str | None:
     why = values.number("the exposed time", run.returned[0], exposed(operations))
     if why is None or len(operations) > 6:
         return why
-    lanes = {s: [f"{op.start:g}-{op.last:g}" for op in operations if op.stream == s] for s in (COMPUTE, COMMUNICATION)}
+    lanes: dict[str, list] = {COMPUTE: [], COMMUNICATION: []}
+    for op in operations:
+        lanes[op.stream].append(f"{op.start:.9g}-{op.last:.9g}")
     shown = "; ".join(f"{stream} {', '.join(bars) or 'nothing'}" for stream, bars in lanes.items())
     return f"{shown}: {why}"
 
@@ -116,44 +138,93 @@ def prefetched(gathers: list[float], forwards: list[float], ahead: int) -> float
     return offload.window_seconds(gathers, forwards, min(ahead + 1, len(gathers)))
 
 
+def takes_the_time_of_gathering_ahead(run: Run) -> str | None:
+    """The function returned the seconds of ``prefetched``."""
+    gathers, forwards, ahead = run.case.args
+    expected, got = prefetched(gathers, forwards, ahead), values.one_value(run.returned[0])
+    why = values.number("the time", got, expected)
+    if why is None or not isinstance(got, (int, float)):
+        return why
+    others = {
+        "that is without any overlap": sum(gathers) + sum(forwards),
+        "that is as if any number of layers could be gathered ahead": prefetched(gathers, forwards, len(gathers)),
+        f"that is with {ahead + 1} ahead": prefetched(gathers, forwards, ahead + 1),
+        f"that is with {ahead - 1} ahead": prefetched(gathers, forwards, max(ahead - 1, 0)),
+        "that is the longer of the two sums: the first gather and the last layer overlap with nothing": max(
+            sum(gathers), sum(forwards)
+        ),
+    }
+    said = [said for said, other in others.items() if other != expected and not values.number("", got, other)]
+    return "; ".join([why, *said[:1]])
+
+
 def the_fewest_micro_batches(run: Run) -> str | None:
     """Of the numbers of micro-batches that leave at most this share of the step idle, the smallest was returned."""
     stages, share, pieces = run.case.args
-    count = run.returned[0]
+    count = plain_number(run.returned[0])
     if not is_whole_number(count, least=1):
         return f"returned {count!r}, not a whole number from 1"
     idle = pipeline.bubble_fraction(stages, count, pieces)
     if idle > share * (1 + 1e-9):
-        return f"{count} micro-batches leave {idle:.2%} of the step idle"
-    if count > 1 and (fewer := pipeline.bubble_fraction(stages, count - 1, pieces)) <= share * (1 - 1e-9):
-        return f"{count - 1} micro-batches are enough: they leave {fewer:.2%} of the step idle"
+        much, most = values.apart(100 * idle, 100 * share)
+        return f"{count} micro-batches leave {much} % of the step idle, more than {most} %"
+    if count > 1 and _is_at_most(fewer := pipeline.bubble_fraction(stages, count - 1, pieces), share):
+        return f"{count - 1} micro-batches are enough: they leave {100 * fewer:g} % of the step idle"
     return None
 
 
-def straggler(enters: Sequence[Sequence[float]], worth: float) -> tuple[int, float] | None:
-    """``(rank, seconds it costs)``, or None; ``enters[i][r]`` is when rank r entered collective i, on one clock."""
+def _is_at_most(idle, share):
+    """Whether a share of the step is surely at most another one: equal ones count where numbers have no rounding."""
+    return idle <= share if (1024 * share).is_integer() else idle <= share * (1 - 1e-9)
+
+
+def straggler(
+    enters: Sequence[Sequence[float]],
+    worth: float,
+    since: Callable[[list[float]], float] = lambda times: statistics.median(times[:-1]),
+) -> tuple[int, float] | None:
+    """``(rank, seconds it costs)``, or None; ``enters[i][r]`` is when rank r entered collective i, on one clock.
+
+    The last rank is charged with its time less ``since``, a function of all times in order.
+    """
     costs = [0.0] * len(enters[0])
     for times in enters:
         last = max(range(len(times)), key=lambda rank: times[rank])
-        costs[last] += times[last] - statistics.median(time for rank, time in enumerate(times) if rank != last)
+        costs[last] += times[last] - since(sorted(times))
     rank = max(range(len(costs)), key=lambda rank: costs[rank])
     if costs[rank] < MOST_OF_THE_WAITING * sum(costs) or costs[rank] < worth * len(enters):
         return None
     return rank, costs[rank]
 
 
+SINCE: dict[str, Callable[[list[float]], float]] = {  # what else a late rank may have been charged with
+    "less the smaller one of the two times in the middle": lambda times: statistics.median_low(times[:-1]),
+    "since the first rank came": lambda times: times[0],
+    "since the rank before it came": lambda times: times[-2],
+    "less the mean of the others": lambda times: statistics.fmean(times[:-1]),
+    "less the median of all ranks, its own time among them": statistics.median,
+}
+
+
 def names_the_straggler(run: Run) -> str | None:
     """The rank that keeps the others waiting and the seconds that it costs, or None where there is no such rank."""
-    expected, got = straggler(*run.case.args), run.returned[0]
+    (enters, worth), got = run.case.args, _as_lists(run.returned[0])
+    expected = straggler(enters, worth)
     if expected is None:
         return None if got is None else f"returned {got!r}, not None: there is no straggler"
     if got is None:
         return f"named nobody, and the others wait for rank {expected[0]}"
     if not _is_pair(got):
         return f"returned {got!r}, not (rank, seconds)"
-    if got[0] != expected[0]:
+    if values.one_value(got[0]) != expected[0]:
         return f"named rank {got[0]!r}, and the others wait for rank {expected[0]}"
-    return values.number(f"what rank {expected[0]} costs", got[1], expected[1])
+    why = values.number(f"what rank {expected[0]} costs", got[1], expected[1])
+    if why is None:
+        return None
+    others = {said: (straggler(enters, 0.0, since) or (None, None))[1] for said, since in SINCE.items()}
+    others |= {"in each collective, on average; asked for is the sum": expected[1] / len(enters)}
+    said = [f"that is {said}" for said, other in others.items() if other and not values.number("", got[1], other)]
+    return "; ".join([why, *said[:1]])
 
 
 # ---- a plan
@@ -188,7 +259,8 @@ def the_plan_fits(run: Run) -> str | None:
     """It needs no more memory than a GPU has."""
     job, plan = _job(run), Plan(**run.returned[0])
     best = _best(*job)
-    return planner.verdict(*job, plan, best) if estimate(*job, plan).bytes > job[1].memory_bytes else None
+    fits = estimate(*job, plan).bytes <= job[1].memory_bytes
+    return None if fits else f"the plan {planner.verdict(*job, plan, best)}"
 
 
 @given(the_plan_fits)
@@ -196,7 +268,8 @@ def the_plan_is_fast(run: Run) -> str | None:
     """It takes hardly longer than the best plan that the planner knows."""
     job, plan = _job(run), Plan(**run.returned[0])
     best = _best(*job)
-    return planner.verdict(*job, plan, best) if estimate(*job, plan).seconds > SLOWER * best.seconds else None
+    is_fast = estimate(*job, plan).seconds <= SLOWER * best.seconds
+    return None if is_fast else f"the plan is {planner.verdict(*job, plan, best)}"
 
 
 @lru_cache
@@ -209,24 +282,32 @@ def _best(model: Transformer, cluster: Cluster, batch: int) -> Estimate:
 
 def gradients_are_the_mean(run: Run) -> str | None:
     """Every layer's gradient came back, in the order of the layers, as the mean over the ranks."""
-    numels = run.case.args[0]
+    numels, ranks = run.case.args[0], range(run.world_size)
+    of_ranks = [[overlap.gradient(rank, layer, numel) for layer, numel in enumerate(numels)] for rank in ranks]
+    means = [torch.stack(of_a_layer).mean(0) for of_a_layer in zip(*of_ranks, strict=True)]
     for rank, report in enumerate(run.reports):
         got = report.gradients
         if not isinstance(got, (list, tuple)) or len(got) != len(numels):
-            return f"rank {rank} returned {str(got)[:40]}, not a list of {len(numels)} gradients"
-        for layer, (mine, numel) in enumerate(zip(got, numels, strict=True)):
-            mean = sum(overlap.gradient(each, layer, numel) for each in range(run.world_size)) / run.world_size
-            name = f"layer {layer}"
-            if why := values.close_by_name("the gradient of", [{name: mine}], {name: mean}, 1e-6, rank):
-                return why
+            what = f"{len(got)} gradients" if isinstance(got, (list, tuple)) else str(got)[:40]
+            return f"rank {rank} returned {what}, not a list of {len(numels)} gradients"
+        for layer, mine in enumerate(got):
+            if why := _differ("the gradient of", layer, mine, means[layer], rank):
+                others = {f"that is the gradient of layer {i}": mean for i, mean in enumerate(means) if i != layer}
+                others |= {"that is the rank's own, and not the mean": of_ranks[rank][layer]}
+                said = [said for said, other in others.items() if not _differ("", layer, mine, other, rank)]
+                return "; ".join([why, *said[:1]])
     return None
+
+
+def _differ(what, layer, got, right, rank):
+    name = f"layer {layer}"
+    return values.close_by_name(what, [{name: got}], {name: right}, 1e-6, rank)
 
 
 def filled(run: Run) -> list[tuple[int, int]]:
     """``(bytes, first layer)`` of each bucket, in the order in which they leave."""
     numels, cap = run.case.args[:2]
-    units = [Unit(f"layer {i}", (numel,), 0.0, 0.0) for i, numel in enumerate(numels)]
-    return [(bucket.elements * FP32, bucket.last) for bucket in buckets(units, cap, FP32, cap)]
+    return cut([FP32 * numel for numel in numels], cap)
 
 
 @given(gradients_are_the_mean)
@@ -274,7 +355,9 @@ def _each_all_reduce(check: Callable) -> Callable:
 
 @_each_all_reduce
 def leaves_as_soon_as_it_is_full(op: Operation, first: int, times: dict, which: str) -> str | None:
-    """No layer begins between the last gradient of a bucket and its all-reduce."""
+    """No layer begins between the last gradient of a bucket and its all-reduce, which comes after that gradient."""
+    if op.start < times[first][1]:
+        return f"{which}: it left before layer {first}, whose gradient belongs to it, was done"
     passed = [layer for layer, (begin, _) in times.items() if layer < first and begin < op.start]
     if not passed:
         return None
@@ -282,9 +365,23 @@ def leaves_as_soon_as_it_is_full(op: Operation, first: int, times: dict, which: 
 
 
 @_each_all_reduce
-def waited_for_at_the_end(op: Operation, first: int, times: dict, which: str) -> str | None:
-    """Nothing is waited for while a layer has still to compute."""
+def _waits_come_last(op: Operation, first: int, times: dict, which: str) -> str | None:
     over = max(end for _, end in times.values())
     if op.wait is None:
         return f"{which}: never waited for"
+    if op.wait == op.start < over:
+        return f"{which}: without async_op=True all_reduce waits itself, while layers have still to compute"
     return f"{which}: waited for while layers had still to compute" if op.wait < over else None
+
+
+@given(_waits_come_last)
+def waited_for_at_the_end(run: Run) -> str | None:
+    """Nothing is waited for while a layer has still to compute: no all-reduce, by whatever call, and no other rank."""
+    for rank, report in enumerate(run.reports if run.world_size > 1 else ()):
+        over = max(end for _, _, end in report.computed)
+        if any(time < over for time in report.asked):
+            return f"rank {rank} asks whether an all-reduce is over while layers have still to compute: go on instead"
+        early = [op for op in run.operations[rank] if op.kind == "barrier" and op.start < over]
+        if early:
+            return f"rank {rank} calls barrier while layers have still to compute ({early[0].line}): nobody is to wait"
+    return None

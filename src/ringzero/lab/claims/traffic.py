@@ -90,6 +90,12 @@ def cannot_deadlock(run: Run) -> str | None:
     )
 
 
+def nobody_waits_for_all(run: Run) -> str | None:
+    """No rank called barrier, in which all ranks wait for each other."""
+    barriers = (op for operations in run.operations for op in operations if op.kind == "barrier")
+    return next((f"rank {op.rank} called barrier ({op.line}): there it waits for all others" for op in barriers), None)
+
+
 def made_of_data(run: Run) -> str | None:
     """Every message has numbers of the ranks' tensors in it, or of sums of them over some of the ranks.
 

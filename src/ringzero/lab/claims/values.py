@@ -4,7 +4,9 @@
 result, so ``equal`` compares exactly.
 """
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -19,12 +21,12 @@ def equal(what: str, got: list, expected: list, first_rank: int = 0) -> str | No
         if wrong:
             i = wrong[0]
             got_there, right_there = mine[i].item(), right[i].item()
-            shown = _apart(got_there, right_there)
+            shown = apart(got_there, right_there)
             return f"{where} is wrong in {_count(wrong, right.numel())}: [{i}] is {shown[0]}, expected {shown[1]}"
     return None
 
 
-def _apart(one, other):
+def apart(one: float, other: float) -> tuple[str, str]:
     """Two different numbers as short texts that differ."""
     short = f"{one:g}", f"{other:g}"
     return short if short[0] != short[1] else (repr(one), repr(other))
@@ -113,24 +115,32 @@ def same(what: str, got: list) -> str | None:
     return None
 
 
+def one_value(got: Any) -> Any:
+    """What is in ``got``, if that is a tensor or a NumPy array of one number; else ``got``."""
+    return got.item() if hasattr(got, "item") and hasattr(got, "shape") and math.prod(got.shape) == 1 else got
+
+
 def number(what: str, got: object, expected: float, tolerance: float = 1e-9) -> str | None:
     """Why the number ``got`` is not ``expected`` within the relative ``tolerance``, or None."""
-    if isinstance(got, torch.Tensor) and got.numel() == 1:
-        got = got.item()
+    got = one_value(got)
     if isinstance(got, bool) or not isinstance(got, (int, float)):
         return f"{what} is {got!r}, not a number"
     if not abs(got - expected) <= tolerance * abs(expected):
-        hint = f" ({got / expected:.3g} times it{_unit(got / expected)})" if expected else ""
-        return f"{what} is {got:.6g}, expected {expected:.6g}{hint}"
+        mine, right = apart(got, expected)
+        return f"{what} is {mine}, expected {right}{_ratio(got, expected) if expected else ''}"
     return None
 
 
 UNITS = {1e-9: "GB, not bytes", 2.0**-30: "GiB, not bytes", 1e-6: "MB, not bytes"}
 
 
-def _unit(factor):
-    """Which unit was taken for bytes where a number is so many times too large."""
-    return next((f": {said}?" for unit, said in UNITS.items() if abs(factor / unit - 1) < 1e-3), "")
+def _ratio(got, expected):
+    """How ``got`` compares with ``expected``, for the end of a sentence; a unit that was taken for bytes is named."""
+    factor = got / expected
+    if f"{factor:.3g}" == "1":
+        return f" (off by {abs(factor - 1):.1g} of it)"
+    unit = next((f": {said}?" for unit, said in UNITS.items() if abs(factor / unit - 1) < 1e-3), "")
+    return f" ({factor:.3g} times it{unit})"
 
 
 def numbers(names: tuple[str, ...], got: object, expected: Sequence[float], tolerance: float = 1e-9) -> str | None:

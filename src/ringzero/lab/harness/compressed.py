@@ -15,11 +15,11 @@ def vector_of(kind: str, size: int, seed: int, rank: int) -> torch.Tensor:
     """A rank's gradient, on the CPU, in fp32. No two magnitudes of it are equal, unless it is "zeros".
 
     "normal"; "negative", with the largest all below 0; "alike", where the largest of all ranks are in the same places;
-    "large", whose numbers grow from 0.001 to 1,000.
+    "large", whose numbers grow from 0.001 to 1,000. Of "zeros" every second one is -0.0, which is not below 0.
     """
     x = numbers((size,), 1000 * seed + rank)
     if kind == "zeros":
-        return torch.zeros(size, device="cpu")
+        return torch.tensor([0.0, -0.0], device="cpu").repeat(-(-size // 2))[:size]
     if kind == "negative":
         return torch.where(x > 0, 0.5 * x, 2 * x - 3)
     if kind == "alike":
@@ -34,8 +34,11 @@ def top_k(top_k_mean: Callable, *, size: int, k: int, seed: int, kind: str = "no
     vector = vector_of(kind, size, seed, dist.get_rank()).to(torch.get_default_device())
     before = vector.clone()
     with unaided(*UNSYNCED), payloads() as sent:
-        mean, mine = returned.two_tensors("top_k_mean", "(mean, mine)", top_k_mean(vector, k))
-    return {"mean": mean, "mine": mine, "sent": sent, "kept": torch.equal(vector, before)}
+        found = top_k_mean(vector, k)
+        mean, mine = returned.two_tensors("top_k_mean", "(mean, mine)", found)
+    places = {each.untyped_storage().data_ptr() for each in (vector, *found) if each.numel()}
+    new = len(places) in (0, 3)
+    return {"mean": mean, "mine": mine, "sent": sent, "kept": torch.equal(vector, before), "new": new}
 
 
 # Compressors of the lab's own, so that a memory is checked alone: what a rank keeps of its vector.
@@ -62,33 +65,37 @@ def keeps(kind: str, k: int) -> Callable:
     return coarse if kind == "signs" else largest(k)
 
 
-def feed_back(make: Callable, *, size: int, k: int, seed: int, steps: int = 5, kind: str = "largest") -> dict:
+def feed_back(
+    make: Callable, *, size: int, k: int, seed: int, steps: int = 5, kind: str = "largest", rows: int | None = None
+) -> dict:
     """``mean(gradient)`` of what ``make(compress)`` made, step after step: what it compressed, what it returned.
 
     ``compress(vector)`` returns ``(mean, mine)``. Another layer of the same size has a memory of its own. ``kind`` is
     "largest" or "signs", which say what is kept; or "downhill": then the k largest are, and the gradients are those of
-    descent to the rank's target, whose end is reported as ``x``.
+    descent to the rank's target, whose end is reported as ``x``. With ``rows`` the gradients are matrices.
     """
     rank, ranks, here, keep = dist.get_rank(), dist.get_world_size(), torch.get_default_device(), keeps(kind, k)
     compressed, means, kept, x = [], [], True, torch.zeros(size)
+    shape = (size,) if rows is None else (rows, -1)
     target = target_of(size, seed, rank, ranks).to(here)
 
     def compress(vector):
-        compressed.append(vector.detach().clone())
-        mine = keep(vector)
+        compressed.append(vector.detach().clone().reshape(-1))
+        mine = keep(vector.reshape(-1)).reshape(vector.shape)
         mean = mine.clone()
         dist.all_reduce(mean)
         return mean / ranks, mine
 
     with unaided(*UNSYNCED), payloads():
-        feedback, other = make(compress), make(lambda vector: (keep(vector), keep(vector)))
+        feedback, other = make(compress), make(lambda vector: 2 * (keep(vector.reshape(-1)).reshape(vector.shape),))
         for step in range(steps):
             gradient = x - target
             if kind != "downhill":
                 gradient = vector_of("normal", size, seed + 50 * step, rank).to(here)
+            gradient = gradient.reshape(shape)
             before = gradient.clone()
             other.mean(-gradient)
-            mean = returned.tensor("mean", feedback.mean(gradient))
+            mean = returned.tensor("mean", feedback.mean(gradient)).reshape(-1)
             means.append(mean)
             x = x - RATE * mean
             kept = kept and torch.equal(gradient, before)

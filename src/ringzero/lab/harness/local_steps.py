@@ -20,13 +20,18 @@ class Momentum:
     def __init__(self, parameters, rate=0.2, momentum=0.9):
         self.parameters, self.rate, self.momentum = list(parameters), rate, momentum
         self.velocities = [torch.zeros_like(p) for p in self.parameters]
+        self.steps = 0
 
     @torch.no_grad()
     def step(self):
+        self.steps += 1
         for p, velocity in zip(self.parameters, self.velocities, strict=True):
             if p.grad is not None:
                 velocity.mul_(self.momentum).add_(p.grad)
-                p.sub_(self.rate * velocity)
+                self.move(p, velocity)
+
+    def move(self, p, velocity):
+        p.sub_(self.rate * velocity)
 
     def zero_grad(self):
         for p in self.parameters:
@@ -36,12 +41,8 @@ class Momentum:
 class Signs(Momentum):
     """As ``Momentum``, but it takes only the sign of its velocity: averaging is not linear any more, as with Adam."""
 
-    @torch.no_grad()
-    def step(self):
-        for p, velocity in zip(self.parameters, self.velocities, strict=True):
-            if p.grad is not None:
-                velocity.mul_(self.momentum).add_(p.grad)
-                p.sub_(0.1 * self.rate * velocity.sign())
+    def move(self, p, velocity):
+        p.sub_(0.1 * self.rate * velocity.sign())
 
 
 OPTIMIZERS = {"momentum": Momentum, "signs": Signs}
@@ -60,8 +61,8 @@ def train(
     """``local_sgd(model, optimizer, loss_of, batches, h)`` on models that begin alike, each rank on its part.
 
     Reported are all trained parameters as one vector before each step (``began``) and at the ``end``, how many tensors
-    had been sent before each step (``sent_before``) and these tensors (``sent``), and whether parameters are the
-    objects that they were.
+    had been sent before each step (``sent_before``) and these tensors (``sent``), how often the optimizer ``stepped``,
+    and whether parameters are the objects that they were.
     """
     rank, ranks = dist.get_rank(), dist.get_world_size()
     module = training.Model(seed, hidden, **model)
@@ -81,6 +82,7 @@ def train(
         "end": vector_of(module),
         "sent": sent,
         "sent_before": sent_before,
+        "stepped": made.steps,
         "kept": objects == [id(p) for p in module.parameters()],
     }
 
@@ -107,8 +109,9 @@ def alone(
 ) -> tuple[list, list]:
     """``(before, after)`` each step the vectors of all ranks, if one process does it all; ``after`` averaging.
 
-    ``averaged`` is "parameters", every h steps; or "velocities", these too; or "gradients", in each step; or "nothing";
-    or "parameters, with all gradients added up", which nobody sets back to zero.
+    ``averaged`` is "parameters", every h steps; or "velocities", these too; or "gradients", in each step; or "nothing".
+    "one step early" is as "parameters", before each h-th step; with "gradients kept" nobody clears them; "not at the
+    end" leaves out the last time. "gradients, when due" are those of each h-th step.
     """
     modules = [training.Model(seed, hidden, **model) for _ in range(ranks)]
     optimizers = [OPTIMIZERS[optimizer](module.trained().values()) for module in modules]
@@ -116,15 +119,20 @@ def alone(
     for step, batch in enumerate(batches_of(seed, steps), 1):
         before.append([vector_of(module) for module in modules])
         for rank, (module, each) in enumerate(zip(modules, optimizers, strict=True)):
-            if averaged != "parameters, with all gradients added up":
+            if averaged != "gradients kept":
                 each.zero_grad()
             training.loss_of(module, batch, rank, ranks).backward()
-        if averaged == "gradients":
+        due = is_due(step, steps, h)
+        if averaged == "gradients" or (averaged == "gradients, when due" and due):
             _average([[p.grad for p in module.trained().values()] for module in modules])
         for each in optimizers:
             each.step()
         after.append([vector_of(module) for module in modules])
-        if averaged.startswith(("parameters", "velocities")) and is_due(step, steps, h):
+        if averaged == "one step early":
+            due = is_due(step - 1, steps - 1, h)
+        if averaged == "not at the end":
+            due = step % h == 0
+        if averaged not in ("gradients", "gradients, when due", "nothing") and due:
             _average([list(module.trained().values()) for module in modules])
             if averaged == "velocities":
                 _average([each.velocities for each in optimizers])

@@ -40,10 +40,12 @@ def weights(kind: str, n: int) -> Weights:
 
     "half left": half of its own and half of its left neighbour's. "other for each": of its own and of both neighbours
     on a ring, in parts that no other rank has. "swap": all of its left neighbour's. "skip": half of that of the rank
-    two to the left, where there are at least 3. Else a ``graph`` with Metropolis-Hastings weights.
+    two to the left, where there are at least 3. "away": 1.5 times its own less half of its left neighbour's. Else a
+    ``graph`` with Metropolis-Hastings weights.
     """
-    if kind in ("half left", "swap", "skip"):
-        own, step = {"half left": (0.5, 1), "swap": (0.0, 1), "skip": (0.5, 2 if n > 2 else 1)}[kind]
+    if kind in ("half left", "swap", "skip", "away"):
+        skipped = 2 if n > 2 else 1
+        own, step = {"half left": (0.5, 1), "swap": (0.0, 1), "skip": (0.5, skipped), "away": (1.5, 1)}[kind]
         return _rows(
             n, {(r, s): own * (r == s) + (1 - own) * (s == (r - step) % n) for r in range(n) for s in range(n)}
         )
@@ -71,7 +73,7 @@ def mix(metropolis: Callable, gap: Callable, *, kind: str, n: int) -> dict:
         if kind not in ("half left", "swap", "skip", "other for each"):
             neighbours = graph(kind, n)
             found = metropolis(neighbours)
-            found = found.tolist() if isinstance(found, torch.Tensor) else found
+            found = found.tolist() if hasattr(found, "tolist") else found
         return {"weights": found, "gap": gap(weights(kind, n))}
 
 
@@ -80,19 +82,21 @@ def rounds(
 ) -> dict:
     """``x = gossip(x, weights)``, round after round: x before and after each, and the tensors ``sent``.
 
-    ``kept`` says whether the x that was given stayed as it was.
+    ``kept`` says whether the x that was given stayed as it was, ``new`` whether what came back has memory of its own.
     """
     rank, n, here = dist.get_rank(), dist.get_world_size(), torch.get_default_device()
-    x, kept = value_of(seed, rank, shape, precision).to(here), True
+    x, kept, new = value_of(seed, rank, shape, precision).to(here), True, True
     values, mixing = [x.clone()], weights(kind, n)
     with unaided(*UNSYNCED), payloads() as sent:
         for _ in range(rounds):
             before = x.clone()
-            mixed = returned.tensor("gossip", gossip(x, mixing))
+            result = gossip(x, mixing)
+            mixed = returned.tensor("gossip", result)
             kept = kept and torch.equal(x, before)
+            new = new and result.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
             x = mixed
             values.append(x.clone())
-    return {"values": values, "sent": sent, "kept": kept}
+    return {"values": values, "sent": sent, "kept": kept, "new": new}
 
 
 def value_of(seed: int, rank: int, shape: tuple, precision: str) -> torch.Tensor:

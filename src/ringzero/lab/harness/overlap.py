@@ -5,12 +5,19 @@ gradient that is known beforehand. So the layers of several ranks take no core f
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from ringzero.lab.unaided import unaided
 from ringzero.record import recorder
+from ringzero.record.recording_group import TracedWork
+
+# Where the library has what the lab asks for.
+ANSWERS = ("ringzero.costs", "ringzero.steps", "ringzero.profiles", "ringzero.record.spans", "ringzero.lab.claims")
 
 
 class Layer:
@@ -30,9 +37,9 @@ class Layer:
 
 
 def gradient(rank: int, number: int, numel: int) -> torch.Tensor:
-    """The gradient of layer ``number`` on ``rank``, on the CPU: whole numbers, so that sums are exact."""
+    """The gradient of layer ``number`` on ``rank``, on the CPU: numbers of eighths, so that sums are exact."""
     source = torch.Generator("cpu").manual_seed(1000 * rank + number)
-    return torch.randint(-1000, 1000, (numel,), generator=source, device="cpu").float()
+    return torch.randint(-1000, 1000, (numel,), generator=source, device="cpu").float() / 8
 
 
 def make_layers(numels: list[int], seconds: float = 0.0) -> tuple[list[Layer], list[tuple[int, float, float]]]:
@@ -42,6 +49,55 @@ def make_layers(numels: list[int], seconds: float = 0.0) -> tuple[list[Layer], l
 
 
 def one_step(backward_pass: Callable, numels: list[int], cap: float) -> dict:
-    """On a rank: the ``gradients`` that came back, and what the layers noted, ``computed``."""
+    """On a rank: the ``gradients`` that came back, and what the layers noted, ``computed``.
+
+    ``asked`` are the times at which the program asked whether an all-reduce was over. Who asks until it is, waits.
+    """
     layers, computed = make_layers(numels)
-    return {"gradients": backward_pass(layers, cap), "computed": computed}
+    with noting_questions() as asked:
+        gradients = backward_pass(layers, cap)
+    return {"gradients": gradients, "computed": computed, "asked": asked}
+
+
+@contextmanager
+def noting_questions() -> Iterator[list[float]]:
+    """Inside, a list grows by the time of each question to a work handle, or to its future, that is not ``wait()``."""
+    asked: list[float] = []
+    is_completed, get_future = TracedWork.is_completed, TracedWork.get_future
+
+    def asks(work):
+        asked.append(time.time())
+        return is_completed(work)
+
+    with ExitStack() as stack:
+        for name, noting in (("is_completed", asks), ("get_future", lambda work: Future(get_future(work), asked))):
+            stack.callback(setattr, TracedWork, name, getattr(TracedWork, name))
+            setattr(TracedWork, name, noting)
+        yield asked
+
+
+class Future:
+    """A future that adds the time to ``asked`` when somebody asks or waits for it."""
+
+    def __init__(self, future: Any, asked: list[float]):
+        self._future, self._asked = future, asked
+
+    def wait(self) -> Any:
+        self._asked.append(time.time())
+        return self._future.wait()
+
+    def done(self) -> bool:
+        self._asked.append(time.time())
+        return self._future.done()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._future, name)
+
+
+def on_paper(function: Callable, *args: Any) -> Any:
+    """``function`` of plain values, called without what the library has of it."""
+    with unaided(*ANSWERS):
+        return function(*args)
+
+
+PLAIN: dict[str, Any] = {"harness": on_paper, "built_from": (), "ranks": 1}  # of a check of a function of plain values

@@ -1,0 +1,6 @@
+"""Right on 4 ranks only."""
+# caught by: test_straggler
+# says: raised IndexError: list index out of range
+# %% straggler: changed
+# -         last = times.index(max(times))
+# +         last = max(range(4), key=lambda rank: times[rank])

@@ -1,0 +1,6 @@
+"""Half of all charges is enough."""
+# caught by: test_straggler
+# says: not None: there is no straggler
+# %% straggler: changed
+# -     if charges[rank] < 0.6 * sum(charges) or charges[rank] < worth * len(enters):
+# +     if charges[rank] < 0.5 * sum(charges) or charges[rank] < worth * len(enters):

@@ -1,0 +1,5 @@
+"""Returns nothing."""
+# caught by: test_backward_pass
+# says: rank 0 returned None, not a list of 6 gradients
+# %% backward_pass: changed
+# -     return gradients[::-1]

@@ -1,0 +1,6 @@
+"""Rounds to whole tokens."""
+# caught by: test_least_tokens
+# says: of it)
+# %% least_tokens: changed
+# -     return (sent / bandwidth) / (computed / flops)
+# +     return round((sent / bandwidth) / (computed / flops))

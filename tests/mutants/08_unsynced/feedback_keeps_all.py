@@ -1,0 +1,8 @@
+"""Remembers all of the sum, also what was sent."""
+
+
+# caught by: test_ErrorFeedback
+# says: it remembers all of the sum, also what was sent
+# %% ErrorFeedback: changed
+# -         self.memory = corrected - mine
+# +         self.memory = corrected

@@ -1,0 +1,8 @@
+"""A weight that two layers share is averaged twice."""
+
+
+# caught by: test_local_sgd
+# says: gave all_reduce
+# %% local_sgd: changed
+# -             for p in model.parameters():
+# +             for p in [p for module in model.modules() for p in module.parameters(recurse=False)]:

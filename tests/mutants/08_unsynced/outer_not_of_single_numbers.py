@@ -1,0 +1,8 @@
+"""Cuts one vector by the lengths of the parameters: a single number has none."""
+
+
+# caught by: test_OuterStep
+# says: raised
+# %% OuterStep: changed
+# -         self.velocities = [torch.zeros_like(start) for start in self.starts]
+# +         self.velocities = [torch.zeros(len(start), *start.shape[1:]) for start in self.starts]
