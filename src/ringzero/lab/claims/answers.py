@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Collection
+from typing import Any
 
 from ringzero.lab.claims.values import number, numbers
 from ringzero.lab.runs import Claim
@@ -44,6 +45,13 @@ def counts(formula: Callable) -> Claim:
 def is_whole_number(got: object, least: int) -> bool:
     """Whether ``got`` is an int, not a bool, and not below ``least``."""
     return isinstance(got, int) and not isinstance(got, bool) and got >= least
+
+
+def as_whole(got: Any) -> Any:
+    """6.0, or a tensor of it, as the int 6; what is no whole number as it is."""
+    if hasattr(got, "tolist"):
+        got = got.tolist()
+    return int(got) if isinstance(got, float) and got.is_integer() else got
 
 
 def entry(name: str, right: object, hint: str) -> Claim:

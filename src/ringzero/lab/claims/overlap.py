@@ -11,7 +11,7 @@ from functools import lru_cache
 from ringzero.costs import offload, pipeline
 from ringzero.costs import overlap as ratios
 from ringzero.lab.claims import values
-from ringzero.lab.claims.answers import is_whole_number
+from ringzero.lab.claims.answers import as_whole, is_whole_number
 from ringzero.lab.claims.collectives import given
 from ringzero.lab.harness import overlap
 from ringzero.lab.runs import Run
@@ -35,7 +35,7 @@ MOST_OF_THE_WAITING = 0.6  # of which a rank must be the cause, to be called a s
 def the_largest_degree(run: Run) -> str | None:
     """Of the degrees of tensor parallelism that hide the all-gather before a product, the largest was returned."""
     flops, bandwidth, width, element = run.case.args
-    degree = run.returned[0]
+    degree = as_whole(run.returned[0])
     if not is_whole_number(degree, least=1):
         return f"returned {degree!r}, not a whole number from 1"
     here, next_one = (ratios.tensor_parallel_ratio(flops, bandwidth, width, t, element) for t in (degree, degree + 1))
@@ -119,7 +119,7 @@ def prefetched(gathers: list[float], forwards: list[float], ahead: int) -> float
 def the_fewest_micro_batches(run: Run) -> str | None:
     """Of the numbers of micro-batches that leave at most this share of the step idle, the smallest was returned."""
     stages, share, pieces = run.case.args
-    count = run.returned[0]
+    count = as_whole(run.returned[0])
     if not is_whole_number(count, least=1):
         return f"returned {count!r}, not a whole number from 1"
     idle = pipeline.bubble_fraction(stages, count, pieces)

@@ -120,8 +120,10 @@ def number(what: str, got: object, expected: float, tolerance: float = 1e-9) -> 
     if isinstance(got, bool) or not isinstance(got, (int, float)):
         return f"{what} is {got!r}, not a number"
     if not abs(got - expected) <= tolerance * abs(expected):
-        hint = f" ({got / expected:.3g} times it)" if expected else ""
-        return f"{what} is {got:.6g}, expected {expected:.6g}{hint}"
+        times = f"{got / expected:.3g}" if expected else "1"
+        hint = f" ({times} times it)" if times != "1" else ""
+        shown = _apart(got, expected) if f"{got:.6g}" == f"{expected:.6g}" else (f"{got:.6g}", f"{expected:.6g}")
+        return f"{what} is {shown[0]}, expected {shown[1]}{hint}"
     return None
 
 
