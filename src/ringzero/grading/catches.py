@@ -56,15 +56,16 @@ def by_claim(tables: dict[str, list[Outcome]]) -> dict[str, tuple[list[str], lis
 def report(tables: dict[str, list[Outcome]]) -> str:
     """The claims as lines of text: how many wrong solutions each catches, and which ones it alone.
 
-    Claims that catch nothing which others do not catch are named once more at the end.
+    At the end stand the claims that catch nothing at all, and how many catch nothing that no other catches: these are
+    often one rule for several runs, of which students see some and the others keep lookups from passing.
     """
     found = by_claim(tables)
     lines = ["caught  alone  claim"]
     for claim, (catches, alone) in found.items():
         lines.append(f"{len(catches):6}  {len(alone):5}  {claim}")
         lines += [f"{'':15}  only this: {', '.join(alone)}"] if alone else []
-    nothing = [claim for claim, (_, alone) in found.items() if not alone]
-    if nothing:
-        lines += [f"{len(nothing)} of {len(found)} claims catch nothing that no other catches:"]
-        lines += [f"  {claim}" for claim in nothing]
+    together = sum(not alone for _, alone in found.values())
+    lines.append(f"{together} of {len(found)} claims catch nothing that no other catches")
+    nothing = [claim for claim, (catches, _) in found.items() if not catches]
+    lines += [f"{len(nothing)} catch nothing:", *(f"  {claim}" for claim in nothing)] if nothing else []
     return "\n".join(lines)

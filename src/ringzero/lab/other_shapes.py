@@ -20,6 +20,7 @@ from ringzero.lab.harness import host_tier, sharded, window
 from ringzero.lab.runs import Run
 
 SMALL = 6  # numbers below are ranks, stages, bytes of a type, or special: they stay
+MOST_RANKS = 1_000_000  # what is more is bytes
 _run = Check.run
 
 
@@ -35,7 +36,8 @@ def _other(
     harness = getattr(check._harness, "func", check._harness)
     n = ranks or check._ranks or check.world_size
     args, options = changed(check.name, harness, args, options, n, shape)
-    run: Run = _run(check, *args, numel=_more(numel, n, shape), ranks=ranks, **options)
+    more = numel if "sizes" in options else _more(numel, n, shape)  # sizes are those of the tensor's pieces
+    run: Run = _run(check, *args, numel=more, ranks=ranks, **options)
     run.case = dataclasses.replace(run.case, seed=run.case.seed + shape)
     return run
 
@@ -81,8 +83,9 @@ def _same(args, shape):
 
 
 def _scaled(args, shape):
-    """Everything so many times as large: what just fits still does."""
-    return tuple(value * (1 + shape) if isinstance(value, int) and value >= 1000 else value for value in args)
+    """So many times the parameters and the memory: what just fits still does. The ranks stay."""
+    params, stage, last = args
+    return params * (1 + shape), stage, last * (1 + shape) if last > MOST_RANKS else last
 
 
 def _multiples(args, shape):
@@ -159,7 +162,9 @@ def _seed(value, ranks, shape):
 
 
 def _widths(value, ranks, shape):
-    """Wider layers, those alike still alike, and one more of them."""
+    """Wider layers, those alike still alike, and one more of them; a single width is only wider."""
+    if isinstance(value, int):
+        return value + shape
     wider = tuple(width + shape for width in value)
     return (*wider, wider[-1])
 
