@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from ringzero.lab.claims import optimizers
+from ringzero.lab.claims import answers, optimizers, values
 from ringzero.lab.harness.kept import Kept, bytes_of
 from ringzero.lab.harness.optimizers import start_and_gradients
 from ringzero.lab.runs import Case, Run
@@ -140,3 +140,12 @@ def test_kept_counts_tensors_arrays_and_lists():
         numbers = torch.rand(50_000).tolist()
     assert kept.tensors == bytes_of(mine) == 4040
     assert kept.in_python > 4 * 50_000 + 8 * len(numbers)
+
+
+def test_numbers_are_taken_in_any_form_and_shown_apart():
+    for form in (tuple, list, torch.tensor, lambda both: torch.tensor(both).numpy()):
+        assert values.numbers(("one", "other"), form([2.0, 3.5]), (2, 3.5)) is None
+    assert values.numbers(("one", "other"), [2.0, 3.0], (2, 3.5)) == "other is 3, expected 3.5 (0.857 times it)"
+    assert values.number("it", 2669, 2669 + 1 / 3) == "it is 2669, expected 2669.33"
+    assert values.number("it", 1e9, 1e9 + 8) == "it is 1000000000.0, expected 1000000008.0"
+    assert [answers.as_whole(got) for got in (6.0, torch.tensor(6), 6, 6.5, None)] == [6, 6, 6, 6.5, None]
