@@ -58,6 +58,14 @@ def test_numbers_of_plain_functions_change_and_kinds_do_not(use):
     assert (size // block, size % block) == (1000 // 64, 1000 % 64)
 
 
+def test_options_of_a_run_may_have_any_name(use):
+    use(1)
+    gossip = Check("gossip", 1, 4, harness=harness.mixing.rounds).run(kind="star", seed=2, shape=(4, 3))
+    assert gossip.case.options == {"kind": "star", "seed": 1002, "shape": (4, 4)}
+    down = Check("mean", 1, 4, harness=harness.compressed.feed_back).run(size=40, k=4, seed=4, kind="downhill")
+    assert down.case.options == {"size": 40, "k": 4, "seed": 1004, "kind": "downhill"}
+
+
 TABLE = """ring: 1 of 4 points
   pass  1.00/1.00  the sum
   FAIL  0.00/1.00  peers

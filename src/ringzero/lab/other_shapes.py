@@ -30,7 +30,7 @@ def use(shape: int) -> None:
 
 
 def _other(
-    check: Check, shape: int, *args: Any, numel: int | None = None, ranks: int | None = None, **options: Any
+    check: Check, shape: int, /, *args: Any, numel: int | None = None, ranks: int | None = None, **options: Any
 ) -> Run:
     """``Check.run`` with other numbers."""
     harness = getattr(check._harness, "func", check._harness)
@@ -57,6 +57,8 @@ def changed(name: str, harness: Callable | None, args: tuple, options: dict, ran
     if where == "quantised.there_and_back":  # as many blocks as before, and a last one of the same length
         blocks, rest = divmod(options["size"], options["block"])
         others["size"] = blocks * others["block"] + rest
+    if options.get("kind") == "downhill":  # how near the end is depends on the size
+        del others["size"]
     return args, options | others
 
 
@@ -182,7 +184,7 @@ def _sizes(value, ranks, shape):
 
 
 def _last_larger(value, ranks, shape):
-    return (*value[:-1], value[-1] + shape)
+    return (*value[:-1], value[-1] + shape) if value else value
 
 
 def _nodes(value, ranks, shape):
