@@ -597,10 +597,10 @@ PUBLISHED = {(0, 64): 120, (1, 64): 31.4, (2, 64): 16.6, (3, 64): 1.9}
 
 
 def as_published(run):
-    _, stage, n = run.case.args
+    params, stage, n = run.case.args
     gb = PUBLISHED[stage, n]
-    what = f"stage {stage}: the memory in bytes"
-    return claims.number(what, run.returned[0], gb * 1e9, tolerance=0.05 / max(gb, 1.0))  # one decimal is printed
+    what, expected = f"stage {stage}: the memory in bytes", gb * 1e9 * params / 7.5e9
+    return claims.number(what, run.returned[0], expected, tolerance=0.05 / max(gb, 1.0))  # one decimal is printed
 
 
 stages = [check.run(7_500_000_000, stage, 64) for stage in range(4)]
@@ -608,14 +608,14 @@ check.that("120 GB without ZeRO", stages[0], as_published)
 check.that("31.4 GB at stage 1, 16.6 at stage 2", stages[1:3], as_published)
 check.that("1.9 GB at stage 3", stages[3], as_published)
 five = claims.gives(
-    "the memory in bytes", lambda _, stage, n: {1: 6_400, 2: 4_800, 3: 3_200}[stage] if n == 5 else 16_000
+    "the memory in bytes", lambda params, stage, n: params * ({1: 6.4, 2: 4.8, 3: 3.2}[stage] if n == 5 else 16)
 )
 on_five = [check.run(1_000, stage, n) for stage in (1, 2, 3) for n in (1, 5)]
 check.that("a thousand parameters on 1 rank and on 5, to the byte", on_five, five)
 ### BEGIN HIDDEN TESTS
 PUBLISHED |= {(1, 16): 35.6, (2, 16): 21.6, (3, 16): 7.5, (1, 1024): 30.1, (2, 1024): 15.1, (3, 1024): 0.12}  # table 1
-BY_HEAD = {0: 16_000, 1: 5_200, 2: 3_400, 3: 1_600}  # a thousand parameters, ten ranks
-exactly = claims.gives("the memory in bytes", lambda _, stage, n: BY_HEAD[stage] if n == 10 else 16_000)
+BY_HEAD = {0: 16, 1: 5.2, 2: 3.4, 3: 1.6}  # bytes a parameter on ten ranks
+exactly = claims.gives("the memory in bytes", lambda params, stage, n: params * (BY_HEAD[stage] if n == 10 else 16))
 thousand = [check.run(1_000, stage, 10) for stage in range(4)]
 alone = [check.run(1_000, stage, 1) for stage in range(4)]
 in_table_1 = [check.run(7_500_000_000, *case) for case in PUBLISHED if case[1] != 64]

@@ -43,6 +43,14 @@ SLOWEST = (
     *("test_transformers", "test_launch", "test_bench_launch"),
 )
 
+# Tests of which one in so many runs, unless all are asked for; with 2 ranks all do.
+PARTS = {
+    "test_wrong_solution_loses_points[": 5,
+    "test_wrong_solution_loses_points_with_other_numbers[": 97,
+    "test_reference_gets_every_point_with_other_numbers[": 11,
+    "test_other_numbers_of_ranks[": 2,
+}
+
 torch.set_num_threads(1)  # threads of one process wait for each other where the cores are taken by other tests
 
 # A call of ``launch`` that sets no limit gets one that no load on the machine makes it reach.
@@ -62,8 +70,8 @@ def group_of(nodeid):
 
 
 def pytest_collection_modifyitems(config, items):
-    """The slowest groups first. Of wrong solutions a fifth, and of other numbers of ranks than 2 one."""
-    for test, parts in (("test_wrong_solution_loses_points[", 5), ("test_other_numbers_of_ranks[", 2)):
+    """The slowest groups first. Of tests that are many and alike some, others with each commit."""
+    for test, parts in PARTS.items():
         some = [item for item in items if test in item.nodeid and not item.nodeid.endswith("-2]")]
         left = {*some} - {*in_turn(some, parts, config)}
         if left:
@@ -97,7 +105,8 @@ def pytest_addoption(parser):
     parser.addoption(
         "--thorough",
         action="store_true",
-        help="try every wrong solution, and all numbers of ranks; otherwise some, and others with each commit",
+        help="try every wrong solution, with other sizes and models too, and all numbers of ranks; otherwise some, and "
+        "others with each commit",
     )
     parser.addoption("--published", metavar="FILE", help="check the package against this file of published numbers")
 

@@ -2,6 +2,13 @@
 
 import re
 
+import pytest
+import torch
+
+from ringzero.lab.claims import answers, optimizers, values
+from ringzero.lab.harness.kept import Kept, bytes_of
+from ringzero.lab.harness.optimizers import start_and_gradients
+from ringzero.lab.runs import Case, Run
 from tests.live_notebook import errors, text_of
 
 LAB = "05_memory"
@@ -75,3 +82,70 @@ def test_explorer_answers_and_says_what_fails(reference):
     reference.run(cell.id)
     assert "ZeroDivisionError: division by zero" in text_of(failed)
     assert not errors(failed)
+
+
+# What the claims say, without a kernel.
+
+OPTIONS = {"lr": 0.03, "weight_decay": 0.2, "betas": (0.7, 0.9), "eps": 1e-2}
+
+
+def adamw_run(end, shape=(6,), options=OPTIONS, **report):
+    report = {"kept": 16 * end.numel(), "elsewhere": 0, "in_python": 0, "untouched": True} | report
+    case = Case(1, None, torch.float32, (3, shape, 4, options), {})
+    return Run(case, problem=None, returned=[{"ends": {"only": end}, **report}])
+
+
+def end_with(**mistake):
+    return optimizers._ends(*start_and_gradients(3, (6,), 4), **(OPTIONS | mistake))
+
+
+@pytest.mark.parametrize("sentence", optimizers.MISTAKES)
+def test_a_usual_mistake_in_adam_is_named(sentence):
+    said = optimizers.adamw_as_torch_does_it(adamw_run(end_with(**optimizers.MISTAKES[sentence])))
+    assert said == sentence
+
+
+def test_a_right_step_of_adamw_and_one_that_is_off():
+    assert optimizers.adamw_as_torch_does_it(adamw_run(end_with())) is None
+    assert "is off by up to 0.1" in optimizers.adamw_as_torch_does_it(adamw_run(end_with() + 0.1))
+    rounded = end_with().float().double()
+    assert "right to seven digits only" in optimizers.adamw_as_torch_does_it(adamw_run(rounded))
+    assert "no numbers" in optimizers.adamw_as_torch_does_it(adamw_run(torch.full_like(rounded, torch.nan)))
+    start, _ = start_and_gradients(3, (6,), 4)
+    assert "change it in place" in optimizers.adamw_as_torch_does_it(adamw_run(start))
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [
+        ({"kept": 0}, "tensors of 0 bytes, 0 numbers a parameter, expected 2 in the parameter's type"),
+        ({"kept": 144}, "tensors of 144 bytes, 3 numbers a parameter"),
+        ({"elsewhere": 48}, "48 bytes of tensors are kept outside the state"),
+        ({"in_python": 10**9}, None),  # too few numbers to tell
+        ({}, None),
+    ],
+)
+def test_what_a_step_keeps(report, words):
+    said = optimizers.keeps_no_more_than_adam(adamw_run(end_with(), **report))
+    assert said is None if words is None else words in said
+
+
+def test_kept_counts_tensors_arrays_and_lists():
+    with Kept() as nothing:
+        torch.ones(50_000).numpy().copy()
+    assert nothing.tensors == 0
+    assert nothing.in_python < 50_000
+    with Kept() as kept:
+        mine = {"m": [torch.ones(1000), torch.ones(10)], "array": torch.ones(50_000).numpy().copy()}
+        numbers = torch.rand(50_000).tolist()
+    assert kept.tensors == bytes_of(mine) == 4040
+    assert kept.in_python > 4 * 50_000 + 8 * len(numbers)
+
+
+def test_numbers_are_taken_in_any_form_and_shown_apart():
+    for form in (tuple, list, torch.tensor, lambda both: torch.tensor(both).numpy()):
+        assert values.numbers(("one", "other"), form([2.0, 3.5]), (2, 3.5)) is None
+    assert values.numbers(("one", "other"), [2.0, 3.0], (2, 3.5)) == "other is 3, expected 3.5 (0.857 times it)"
+    assert values.number("it", 2669, 2669 + 1 / 3) == "it is 2669, expected 2669.33"
+    assert values.number("it", 1e9, 1e9 + 8) == "it is 1000000000.0, expected 1000000008.0"
+    assert [answers.plain_number(got) for got in (6.0, torch.tensor(6), 6, 6.5, None)] == [6, 6, 6, 6.5, None]

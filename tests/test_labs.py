@@ -5,6 +5,7 @@ only the cells concerned are run again.
 """
 
 import builtins
+import contextlib
 import re
 import symtable
 from pathlib import Path
@@ -15,7 +16,7 @@ pytest.importorskip("nbgrader")
 
 from nbgrader.utils import determine_grade, is_locked, is_solution
 
-from ringzero.grading import build_labs, sentences, submission
+from ringzero.grading import build_labs, mutants, sentences, submission
 from tests.live_notebook import errors, grades, is_test, kernel_of, text_of
 
 HERE = Path(__file__).parent
@@ -89,6 +90,42 @@ def test_wrong_solution_loses_points(reference, path):
     said = sentences.reasons(text_of(cell))
     assert wrong.says in said[0]
     assert [why for why in said if sentences.library_line(why)] == []  # a student has written none of it
+
+
+of_every_shape = pytest.mark.parametrize("shape", [1, 2, 3], ids="shape{}".format)
+
+
+@contextlib.contextmanager
+def other_numbers(kernel, shape):
+    """A function that runs a test cell with the numbers of ``shape``; at the end the lab's own are back."""
+    try:
+        yield lambda name: kernel.run(name, mutants.in_shape(kernel.texts[name], shape))
+    finally:
+        kernel.run(kernel.tests[0], mutants.in_shape("", 0))
+
+
+@of_every_shape
+def test_reference_gets_every_point_with_other_numbers(reference, shape):
+    with other_numbers(reference, shape) as run:
+        found = grades(run(name) for name in reference.tests)
+    assert all(score == largest for score, largest in found.values()), found
+
+
+@of_every_shape
+@pytest.mark.parametrize(
+    ("reference", "path"),
+    [pytest.param(lab, path, id=f"{lab}-{path.stem}") for lab in LABS for path in WRONG[lab]],
+    indirect=["reference"],
+    scope="session",
+)
+def test_wrong_solution_loses_points_with_other_numbers(reference, path, shape):
+    """No check is strict by its own numbers alone."""
+    wrong = submission.read_wrong_solution(path)
+    with reference.changed(wrong.replacements), other_numbers(reference, shape) as run:
+        cell = run(wrong.caught_by)
+    score, largest = determine_grade(cell)
+    assert score < largest, text_of(cell)
+    assert not errors(cell)
 
 
 # What the text says, without a kernel.

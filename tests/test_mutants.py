@@ -74,7 +74,7 @@ def test_what_counts_as_caught(monkeypatch, tmp_path, name, grade, caught):
 
 def test_exit_status_is_0_when_all_is_as_it_must_be(monkeypatch):
     rows = [mutants.Row(LAB, "reference", True, None, _grade()), mutants.Row(LAB, "wrong", True, "test_a", _grade())]
-    monkeypatch.setattr(mutants, "run", lambda lab, jobs: iter(rows))
+    monkeypatch.setattr(mutants, "run", lambda lab, jobs, shape: iter(rows))
     result = CliRunner().invoke(mutants.mutants, ["--lab", LAB])
     assert result.exit_code == 0
     assert "caught by test_a" in result.output

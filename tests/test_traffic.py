@@ -110,9 +110,9 @@ def test_size_of_messages():
     assert traffic.no_message_larger_than(47)(run_of(4, TREE)) == "rank 0 sent 48 bytes to rank 2"
 
 
-def made_up(*by_rank, numel=1):
+def made_up(*by_rank, numel=1, **options):
     """A run in which rank r made the operations ``(kind, peer, batch)`` of ``by_rank[r]`` one after another."""
-    run = Run(Case(len(by_rank), numel, torch.float32, (), {}), problem=None)
+    run = Run(Case(len(by_rank), numel, torch.float32, (), options), problem=None)
     common = {"bytes": 4, "members": tuple(range(len(by_rank)))}
     run.operations = [
         [
@@ -175,22 +175,22 @@ def test_traffic_of_a_schedule():
 
 
 def test_forwarding_late():
-    claim = traffic.forwards_while_receiving(3)
+    claim = traffic.forwards_while_receiving
     receive, send = ("recv", 0, None), ("send", 2, None)
-    assert claim(made_up([("send", 1, None)] * 3, [receive, send] * 3, [])) is None
+    assert claim(made_up([("send", 1, None)] * 3, [receive, send] * 3, [], chunks=3)) is None
     assert "had received 3 of 3 pieces before it passed on piece 1" in claim(
-        made_up([("send", 1, None)] * 3, [receive] * 3 + [send] * 3, [])
+        made_up([("send", 1, None)] * 3, [receive] * 3 + [send] * 3, [], chunks=3)
     )
-    assert "rank 0 sent 1 message, expected 3 pieces" in claim(made_up([("send", 1, None)], [], []))
+    assert "rank 0 sent 1 message, expected 3 pieces" in claim(made_up([("send", 1, None)], [], [], chunks=3))
 
 
 def test_all_receives_posted_first_is_pipelined():
-    run = made_up([("send", 1, None)] * 3, [("recv", 0, None)] * 3 + [("send", 2, None)] * 3, [])
+    run = made_up([("send", 1, None)] * 3, [("recv", 0, None)] * 3 + [("send", 2, None)] * 3, [], chunks=3)
     mine = run.operations[1]
     for k in range(3):
         mine[k] = mine[k]._replace(start=0.0, end=10.0 * k + 5)  # waited for just before piece k is sent
         mine[3 + k] = mine[3 + k]._replace(start=10.0 * k + 6)
-    assert traffic.forwards_while_receiving(3)(run) is None
+    assert traffic.forwards_while_receiving(run) is None
 
 
 def test_unmatched_and_unwaited():

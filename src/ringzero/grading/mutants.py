@@ -3,7 +3,8 @@
 Each file of ``tests/mutants/<lab>/`` puts something wrong into the reference solution, in a way that known courses'
 tests let through. They are graded as students are, with two more: the reference, which must get every point, and the
 notebook as it is handed out, which must get none. A mutant is caught when the test cell that its file names gives less
-than its points.
+than its points. At the end of a lab stands what each claim of its checks catches (``catches``). ``--shape K`` grades
+with other sizes, models and times than the lab's (``ringzero.lab.other_shapes``), where all must come out the same.
 """
 
 import json
@@ -13,23 +14,29 @@ import shutil
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
+
+from ringzero.grading import catches
 
 REFERENCE, UNTOUCHED = "reference", "untouched"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One solution: ``caught`` is whether the grader did what it must, ``by`` the test cell that took points off."""
+    """One solution: ``caught`` is whether the grader did what it must, ``by`` the test cell that took points off.
+
+    ``outcomes`` are those of the claims in the test cell that must catch it.
+    """
 
     lab: str
     name: str
     caught: bool
     by: str | None
     grade: object
+    outcomes: tuple = ()
 
     def as_data(self):
         return {"lab": self.lab, "name": self.name, "caught": self.caught, "by": self.by}
@@ -49,14 +56,14 @@ def files(lab):
     return {path.stem: path for path in sorted((course.repository() / "tests" / "mutants" / lab).glob("*.py"))}
 
 
-def run(lab, names=None, jobs=2):
+def run(lab, names=None, jobs=2, shape=0):
     """Grade solutions of ``lab`` (all, or those in ``names``), ``jobs`` at a time; yield a ``Row`` as each is done."""
     from ringzero.grading import build_labs, course
 
     todo = [REFERENCE, UNTOUCHED, *files(lab)] if names is None else list(names)
     # Made before grading, since nbgrader changes the working directory.
     submissions = {name: notebook(lab, name) for name in todo}
-    source = build_labs.source_notebook(lab)
+    source = with_shape(build_labs.source_notebook(lab), shape)
     with course.temporary_course(lab, source) as handed_out, tempfile.TemporaryDirectory() as tops:
         free = queue.SimpleQueue()  # a gradebook for each worker: nothing waits for another's lock
         for i in range(jobs):
@@ -65,7 +72,9 @@ def run(lab, names=None, jobs=2):
             grades = {pool.submit(_grade, free, lab, name, submissions[name]): name for name in todo}
             try:
                 for done in as_completed(grades):
-                    yield judge(lab, grades[done], done.result())
+                    grade, notebook_graded = done.result()
+                    row = judge(lab, grades[done], grade)
+                    yield replace(row, outcomes=tuple(_outcomes(row, notebook_graded)))
             finally:
                 pool.shutdown(cancel_futures=True)
 
@@ -75,9 +84,33 @@ def _grade(free, lab, name, submission):
     try:
         somewhere.submit(name, lab, submission)
         somewhere.autograde(lab, name)
-        return somewhere.grade_of(name, lab)
+        graded = somewhere.root / "autograded" / name / lab / f"{lab}.ipynb"
+        return somewhere.grade_of(name, lab), graded.read_text() if graded.exists() else None
     finally:
         free.put(somewhere)
+
+
+def with_shape(notebook, shape):
+    """The notebook, whose test cells use other numbers: those of ``shape``, or its own where that is 0."""
+    for cell in notebook.cells:
+        if shape and cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade"):
+            cell.source = in_shape(cell.source, shape)
+    return notebook
+
+
+def in_shape(source, shape):
+    """The text of a test cell that runs with the numbers of ``shape``."""
+    return f"from ringzero.lab import other_shapes\n\nother_shapes.use({shape})\n{source}"
+
+
+def _outcomes(row, notebook_graded):
+    """Of the claims in the cell that must catch a wrong solution, in the graded notebook (JSON)."""
+    if row.name in (REFERENCE, UNTOUCHED) or notebook_graded is None:
+        return []
+    cells = {cell.get("id"): cell for cell in json.loads(notebook_graded)["cells"]}
+    outputs = cells.get(caught_by(files(row.lab)[row.name]), {}).get("outputs", [])
+    shown = [output.get("data", {}).get("text/plain", "") for output in outputs]
+    return catches.outcomes("\n".join(text if isinstance(text, str) else "".join(text) for text in shown))
 
 
 def notebook(lab, name):
@@ -124,11 +157,12 @@ def report(row):
 @click.option("--lab", "wanted", metavar="LAB", help="One lab; all that have wrong solutions when left out.")
 @click.option("--json", "path", type=click.Path(dir_okay=False, path_type=Path), help="Write the rows to this file.")
 @click.option("--jobs", default=2, show_default=True, help="How many to grade at a time.")
+@click.option("--shape", default=0, show_default=True, help="Other sizes, models and times: 1, 2, 3, …")
 @click.option("--sentences", is_flag=True, help="Show what a student reads, and after how many seconds; no grading.")
 @click.option("--typical", is_flag=True, help="With --sentences: only those that show typical mistakes.")
 @click.option("--times", default=1, show_default=True, help="With --sentences: how often each runs, for the median.")
-def mutants(wanted, path, jobs, sentences, typical, times):
-    """Run every wrong solution of a lab through the real grader."""
+def mutants(wanted, path, jobs, shape, sentences, typical, times):
+    """Run every wrong solution of a lab through the real grader, and show what each claim of its checks catches."""
     from tqdm import tqdm
 
     try:
@@ -143,9 +177,14 @@ def mutants(wanted, path, jobs, sentences, typical, times):
     rows = []
     try:
         for lab in known if wanted is None else [wanted]:
-            for row in tqdm(run(lab, jobs=jobs), total=2 + len(files(lab)), desc=lab, unit="solution", file=sys.stderr):
+            tables, rows_of_lab = {}, run(lab, jobs=jobs, shape=shape)
+            for row in tqdm(rows_of_lab, total=2 + len(files(lab)), desc=lab, unit="solution", file=sys.stderr):
                 rows.append(row)
                 click.echo(report(row))
+                if row.outcomes:
+                    tables[row.name] = row.outcomes
+            if tables:
+                click.echo(catches.report(tables))
     finally:  # also when interrupted: the rows so far
         if path is not None:
             rows.sort(key=lambda row: (row.lab, row.name not in (REFERENCE, UNTOUCHED), row.name))

@@ -1,5 +1,6 @@
 """0.9 and 0.999 wherever a beta stands."""
 # caught by: test_adam_step
+# says: the betas are always 0.9 and 0.999, whatever was given
 # %% adam_step
 @torch.no_grad()
 def adam_step(parameter, gradient, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):

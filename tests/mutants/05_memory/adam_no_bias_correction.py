@@ -1,6 +1,6 @@
 """The moments as they are, without the hats."""
 # caught by: test_adam_step
-# says: that is Adam without the hats
+# says: the moments are not corrected: the hats are missing
 # %% adam_step
 @torch.no_grad()
 def adam_step(parameter, gradient, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):

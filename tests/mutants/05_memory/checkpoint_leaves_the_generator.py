@@ -1,5 +1,6 @@
 """Sets the generator back and leaves it there: what follows draws numbers that were drawn before."""
 # caught by: test_checkpointed
+# says: the random numbers that follow is off
 # %% checkpointed: changed
 # -         ctx.function = function
 # -         ctx.random = torch.get_rng_state(), torch.cuda.get_rng_state() if inputs[0].is_cuda else None

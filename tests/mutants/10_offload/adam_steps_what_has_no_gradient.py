@@ -2,7 +2,7 @@
 
 
 # caught by: test_HostAdam
-# says: after step 2 parameter 1 is wrong in
+# says: after step 1 parameter 2 is wrong in every element
 # %% HostAdam: changed
 # -         stepped = [pair for pair in zip(self.parameters, self.masters, strict=True) if pair[0].grad is not None]
 # +         stepped = list(zip(self.parameters, self.masters, strict=True))

@@ -4,8 +4,7 @@
 # caught by: test_OverlappedHostAdam
 # says: after step 2 parameter 2 is wrong in
 # %% OverlappedHostAdam: changed
-# -             gradients = [copy.wait().float() for copy in self.leaving[p]]
-# +             gradients = [copy.wait() for copy in self.leaving[p]]
-# @@
-# -                 master.grad = sum(gradients)
-# +                 master.grad = sum(gradients).float()
+# -             master, gradients = self.master_of[p], [copy.wait().float() for copy in copies]
+# -             master.grad = sum(gradients)
+# +             master, gradients = self.master_of[p], [copy.wait() for copy in copies]
+# +             master.grad = sum(gradients).float()

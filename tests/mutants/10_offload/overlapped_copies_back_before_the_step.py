@@ -4,9 +4,9 @@
 # caught by: test_OverlappedHostAdam
 # says: after step 1 parameter 0 is wrong in
 # %% OverlappedHostAdam: changed
-# -                 self.optimizer.step()
-# -                 master.grad = None
-# -                 returning.append((p, self.link.start_to_device(master.to(p.dtype))))
-# +                 returning.append((p, self.link.start_to_device(master.to(p.dtype))))
-# +                 self.optimizer.step()
-# +                 master.grad = None
+# -             self.optimizer.step()
+# -             master.grad = None
+# -             returning.append((p, self.link.start_to_device(master.to(p.dtype))))
+# +             returning.append((p, self.link.start_to_device(master.to(p.dtype))))
+# +             self.optimizer.step()
+# +             master.grad = None

@@ -4,7 +4,7 @@
 # caught by: test_OverlappedHostAdam
 # says: the backward pass went on while the gradient of 200 numbers had not begun to leave
 # %% OverlappedHostAdam: changed
-# -         self.leaving[p].append(self.link.start_to_host(p.grad))
+# -         self.leaving.setdefault(p, []).append(self.link.start_to_host(p.grad))
 # -         p.grad = None
 # +         pass
 # @@
@@ -12,5 +12,5 @@
 # +         returning = []
 # +         for p in self.parameters:
 # +             if p.grad is not None:
-# +                 self.leaving[p].append(self.link.start_to_host(p.grad))
+# +                 self.leaving.setdefault(p, []).append(self.link.start_to_host(p.grad))
 # +                 p.grad = None

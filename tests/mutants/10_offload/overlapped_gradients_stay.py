@@ -4,9 +4,9 @@
 # caught by: test_OverlappedHostAdam
 # says: in the backward pass the device held 4,528 bytes, with parameters of 2,256 and a largest gradie
 # %% OverlappedHostAdam: changed
-# -         self.leaving[p].append(self.link.start_to_host(p.grad))
+# -         self.leaving.setdefault(p, []).append(self.link.start_to_host(p.grad))
 # -         p.grad = None
-# +         self.leaving[p].append(self.link.start_to_host(p.grad))
+# +         self.leaving.setdefault(p, []).append(self.link.start_to_host(p.grad))
 # @@
 # -         returning = []
 # +         returning = []

@@ -4,5 +4,5 @@
 # caught by: test_OverlappedHostAdam
 # says: after step 1 parameter 0 is wrong in
 # %% OverlappedHostAdam: changed
-# -         self.leaving[p].append(self.link.start_to_host(p.grad))
+# -         self.leaving.setdefault(p, []).append(self.link.start_to_host(p.grad))
 # +         self.leaving[p] = [self.link.start_to_host(p.grad)]

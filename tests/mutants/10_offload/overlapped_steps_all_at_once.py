@@ -4,12 +4,10 @@
 # caught by: test_OverlappedHostAdam
 # says: one step of the optimizer stepped 1,128 numbers; step one vector at a time
 # %% OverlappedHostAdam: changed
-# -                 master.grad = sum(gradients)
-# -                 self.optimizer.step()
-# -                 master.grad = None
-# -                 returning.append((p, self.link.start_to_device(master.to(p.dtype))))
-# +                 master.grad = sum(gradients)
-# +                 returning.append((p, master))
+# -             self.optimizer.step()
+# -             master.grad = None
+# -             returning.append((p, self.link.start_to_device(master.to(p.dtype))))
+# +             returning.append((p, master))
 # +         self.optimizer.step()
 # +         returning = [(p, m, self.link.start_to_device(m.to(p.dtype))) for p, m in returning]
 # @@

@@ -6,7 +6,7 @@
 # %% OverlappedHostAdam: changed
 # -         returning = []
 # +         returning = []
-# +         there = {p: [copy.wait().float() for copy in self.leaving[p]] for p in self.parameters}
+# +         there = {p: [copy.wait().float() for copy in copies] for p, copies in self.leaving.items()}
 # @@
-# -             gradients = [copy.wait().float() for copy in self.leaving[p]]
-# +             gradients = there[p]
+# -             master, gradients = self.master_of[p], [copy.wait().float() for copy in copies]
+# +             master, gradients = self.master_of[p], there[p]

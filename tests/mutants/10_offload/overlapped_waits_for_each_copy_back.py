@@ -4,5 +4,5 @@
 # caught by: test_OverlappedHostAdam
 # says: the copy of 200 numbers to the device was waited for before all vectors were stepped
 # %% OverlappedHostAdam: changed
-# -                 returning.append((p, self.link.start_to_device(master.to(p.dtype))))
-# +                 p.copy_(self.link.to_device(master.to(p.dtype)))
+# -             returning.append((p, self.link.start_to_device(master.to(p.dtype))))
+# +             p.copy_(self.link.to_device(master.to(p.dtype)))

@@ -4,9 +4,9 @@
 # caught by: test_OverlappedHostAdam
 # says: the backward pass waited for the copy of 200 numbers: the device does nothing meanwhile
 # %% OverlappedHostAdam: changed
-# -         self.leaving[p].append(self.link.start_to_host(p.grad))
+# -         self.leaving.setdefault(p, []).append(self.link.start_to_host(p.grad))
 # +         there = self.link.to_host(p.grad)
-# +         self.leaving[p].append(SimpleNamespace(wait=lambda: there))
+# +         self.leaving.setdefault(p, []).append(SimpleNamespace(wait=lambda: there))
 # @@
 # - class OverlappedHostAdam(HostAdam):
 # + from types import SimpleNamespace

@@ -2,7 +2,7 @@
 
 
 # caught by: test_quantise
-# says: what came back is too far off
+# says: not of the largest magnitude
 # %% quantise: changed
 # -         scales[i] = part.abs().max() / 127
 # +         scales[i] = part.max().clamp(min=1e-30) / 127

@@ -2,7 +2,7 @@
 
 
 # caught by: test_quantise
-# says: what came back is too far off
+# says: one scale is used for all blocks
 # %% quantise: changed
 # -         scales[i] = part.abs().max() / 127
 # +         scales[i] = x.abs().max() / 127

@@ -2,7 +2,7 @@
 
 
 # caught by: test_quantise
-# says: what came back is too far off
+# says: the scale is m/128, not m/127
 # %% quantise: changed
 # -         scales[i] = part.abs().max() / 127
 # +         scales[i] = part.abs().max() / 128

@@ -2,7 +2,7 @@
 
 
 # caught by: test_quantise
-# says: what came back is too far off
+# says: the integers are cut off, not rounded
 # %% quantise: changed
 # -             integers[i * block : i * block + part.numel()] = (part / scales[i]).round().to(torch.int8)
 # +             integers[i * block : i * block + part.numel()] = (part / scales[i]).to(torch.int8)

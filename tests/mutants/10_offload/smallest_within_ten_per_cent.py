@@ -2,7 +2,7 @@
 
 
 # caught by: test_smallest_window
-# says: the window is 2, expected 3 (0.667 times it)
+# says: the window is 8, expected 9
 # %% smallest_window: changed
 # -     k = next(k for k in range(1, layers + 1) if seconds(k) <= best * (1 + 1e-9))
 # +     k = next(k for k in range(1, layers + 1) if seconds(k) <= best * 1.1)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ringzero.costs import alpha_beta
 from ringzero.costs.coefficients import COEFFICIENTS
-from ringzero.lab.claims.answers import is_whole_number
+from ringzero.lab.claims.answers import plain_number, is_whole_number
 from ringzero.lab.claims.values import number
 from ringzero.lab.runs import Claim, Run
 
@@ -45,7 +45,7 @@ def there_is_none(run: Run) -> str | None:
 def no_other_number_of_pieces_is_faster(run: Run) -> str | None:
     """Of the numbers of pieces near the one that was returned, none broadcasts faster along a chain of ranks."""
     n, size, alpha, beta = run.case.args
-    chunks = run.returned[0]
+    chunks = plain_number(run.returned[0])
     if not is_whole_number(chunks, least=1):
         return f"returned {chunks!r}, not a whole number from 1"
 
@@ -69,7 +69,7 @@ def the_largest_that_fits(needs: Callable) -> Claim:
 
     def claim(run):
         memory, *plan = run.case.args
-        batch = run.returned[0]
+        batch = plain_number(run.returned[0])
         if not is_whole_number(batch, least=0):
             return f"returned {batch!r}, not a whole number from 0"
         if batch and needs(batch, *plan) > memory:

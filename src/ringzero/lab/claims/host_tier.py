@@ -105,12 +105,19 @@ def few_gradients_are_on_the_device(run: Run) -> str | None:
 @given(as_adamw)
 def steps_while_copies_go_on(run: Run) -> str | None:
     """One vector is stepped after another: the copy of the one before goes back meanwhile, the gradients after come."""
-    _, events = run.reports[0].events
+    backward, events = run.reports[0].events
     sizes = run.option("sizes", host_tier.SIZES)
     stepped = [place for place, event in enumerate(events) if event[0] == "step"]
+    done = [numel for kind, numel, *_ in backward if kind == "backward"][-len(sizes) :]
     for place in stepped:
         if events[place][1] not in sizes:
             return f"one step of the optimizer stepped {events[place][1]:,} numbers; step one vector at a time"
+    for place, numel in zip(stepped, done, strict=False):
+        if events[place][1] != numel:
+            return (
+                f"the vector of {events[place][1]} numbers was stepped before that of {numel}, with which the backward "
+                "pass was done earlier"
+            )
     for place, after in zip(stepped, stepped[1:], strict=False):
         numel = events[place][1]
         if ["to_device", numel] not in [event[:2] for event in events[place:after]]:

@@ -49,10 +49,41 @@ def _too_far(what, got, right, allowed):
 
 
 def is_off_by_half_a_step(run: Run) -> str | None:
-    """Every number comes back within half a step of its block."""
-    x, integers = _input(run), run.reports[0].integers
-    why = _too_far("what came back", run.reports[0].back, x.double(), half_steps(x, run.option("block")))
-    return f"{why}; the integers are {integers.dtype}, not torch.int8" if why and integers.dtype != torch.int8 else why
+    """Every number comes back within half a step of its block, from the integers and scales alone."""
+    x, report, block = _input(run), run.reports[0], run.option("block")
+    if why := _too_far("what came back", report.back, x.double(), half_steps(x, block)):
+        if report.integers.dtype != torch.int8:
+            return f"{why}; the integers are {report.integers.dtype}, not torch.int8"
+        return why + _mistake(report.back, x, block)
+    if is_int8_with_scales(run):
+        return None
+    integers, scales = quantised.others(run.option("size"), block)
+    right = integers * scales.repeat_interleave(block)[: integers.numel()]
+    if why := _too_far(
+        "what dequantise makes of other integers and scales", report.of_others, right, 1e-6 * right.abs()
+    ):
+        return why
+    alone = report.integers * report.scales.repeat_interleave(block)[: x.numel()]
+    why = _too_far("each integer times its scale", alone, x.double(), half_steps(x, block))
+    return why and f"dequantise knows more than it is given: {why}"
+
+
+def _mistake(back, x, block):
+    """What usual mistake gives the numbers ``back``, as the end of a sentence; or nothing."""
+    if not isinstance(back, torch.Tensor) or back.shape != x.shape:
+        return ""
+    m = torch.cat([each.abs().max().expand(each.numel()) for each in x.split(block)])
+    signed = torch.cat([each.max().expand(each.numel()) for each in x.split(block)])
+    for words, scale, to_integer in (
+        ("the integers are cut off, not rounded", m / 127, torch.trunc),
+        ("one scale is used for all blocks", x.abs().max() / 127 + 0 * m, torch.round),
+        ("the scale is m/128, not m/127", m / 128, torch.round),
+        ("the scale is that of the largest number, not of the largest magnitude", signed / 127, torch.round),
+    ):
+        wrong = to_integer(x / scale).clamp(-128, 127) * scale
+        if torch.isclose(back, wrong, rtol=1e-4, atol=1e-7).float().mean() > 0.98:
+            return f": {words}"
+    return ""
 
 
 def is_int8_with_scales(run: Run) -> str | None:
@@ -121,7 +152,8 @@ def sums_within_half_a_step_each(run: Run) -> str | None:
         right = torch.stack(parts).double().sum(0)
         allowed = torch.stack([half_steps(each, block).double() for each in parts]).sum(0)
         if why := _too_far(f"on rank {rank} the chunk", report.chunk, right, allowed):
-            return why
+            mean = n > 1 and _too_far("", n * report.chunk, right, allowed) is None
+            return f"on rank {rank} the chunk is the mean over the ranks, expected the sum" if mean else why
     return None
 
 

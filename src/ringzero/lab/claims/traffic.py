@@ -154,27 +154,24 @@ def _rendezvous(programs):
     return [(rank, *program[0][0]) for rank, program in enumerate(programs) if program]
 
 
-def forwards_while_receiving(pieces: int) -> Claim:
-    """A claim: a rank that passes ``pieces`` pieces on sends piece k before it has received piece k + 2."""
-
-    def claim(run):
-        for rank, ops in enumerate(run.operations):
-            received = [op for op in ops if op.kind == "recv"]
-            sent = [op for op in ops if op.kind == "send"]
-            for some, did in ((received, "received"), (sent, "sent")):
-                if some and len(some) != pieces:
-                    return f"rank {rank} {did} {len(some)} message{'s' * (len(some) != 1)}, expected {pieces} pieces"
-            if not received:
-                continue  # the root: it has every piece from the start
-            for k, op in enumerate(sent):
-                if k + 2 < pieces and not _before(op, received[k + 2]):
-                    return (
-                        f"rank {rank} had received {k + 3} of {pieces} pieces before it passed on piece {k + 1}: "
-                        "the next rank waits for no reason"
-                    )
-        return None
-
-    return claim
+def forwards_while_receiving(run: Run) -> str | None:
+    """A rank that passes pieces on, as many as the option ``chunks`` says, sends piece k before it has piece k + 2."""
+    pieces = run.option("chunks")
+    for rank, ops in enumerate(run.operations):
+        received = [op for op in ops if op.kind == "recv"]
+        sent = [op for op in ops if op.kind == "send"]
+        for some, did in ((received, "received"), (sent, "sent")):
+            if some and len(some) != pieces:
+                return f"rank {rank} {did} {len(some)} message{'s' * (len(some) != 1)}, expected {pieces} pieces"
+        if not received:
+            continue  # the root: it has every piece from the start
+        for k, op in enumerate(sent):
+            if k + 2 < pieces and not _before(op, received[k + 2]):
+                return (
+                    f"rank {rank} had received {k + 3} of {pieces} pieces before it passed on piece {k + 1}: "
+                    "the next rank waits for no reason"
+                )
+    return None
 
 
 def _before(send, received):

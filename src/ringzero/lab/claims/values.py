@@ -145,6 +145,8 @@ def _ratio(got, expected):
 
 def numbers(names: tuple[str, ...], got: object, expected: Sequence[float], tolerance: float = 1e-9) -> str | None:
     """Why ``got`` is not a pair (or more) of the numbers ``expected``, named one by one by ``names``; or None."""
+    if hasattr(got, "tolist"):  # a tensor or an array
+        got = got.tolist()
     if not isinstance(got, (tuple, list)) or len(got) != len(names):
         return f"returned {got!r}, not ({', '.join(names)})"
     return next((why for each in zip(names, got, expected, strict=True) if (why := number(*each, tolerance))), None)

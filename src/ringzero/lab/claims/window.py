@@ -48,7 +48,7 @@ def _of(name: str, check: Callable) -> Claim:
     @given(forward_is_right if name == "forward" else backward_is_right)
     def claim(run):
         layers = list(range(len(_widths(run)) - 1))
-        return check(run, run.reports[0].__dict__[name], layers if name == "forward" else layers[::-1])
+        return check(run, run.reports[0].__dict__[name] | {"pass": name}, layers if name == "forward" else layers[::-1])
 
     return claim
 
@@ -61,7 +61,7 @@ def _in_the_window(run, noted, order):
     if noted["left"]:
         return f"after the pass the device still holds {noted['left']} of the layers that were copied"
     activations = 4 * 2 * (sum(_widths(run)) + 6 * max(_widths(run)))
-    gradients = 0 if order[0] == 0 else 3  # on their way to the host
+    gradients = 0 if noted["pass"] == "forward" else 3  # on their way to the host
     due = 4 * (most + gradients) * max(sizes) + activations
     if noted["more"] > due:
         return (

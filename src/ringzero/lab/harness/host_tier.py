@@ -39,8 +39,8 @@ def start_of(seed: int, i: int, size: int) -> torch.Tensor:
 
 
 def gradient_of(seed: int, i: int, size: int, turn: int) -> torch.Tensor:
-    """The gradient of parameter i in a backward pass, in fp32."""
-    return numbers((size,), 1000 * seed + 100 + 50 * turn + i)
+    """The gradient of parameter i in a backward pass, in fp32: whole 1024ths, so that sums in any order are exact."""
+    return (1024 * numbers((size,), 1000 * seed + 100 + 50 * turn + i)).round() / 1024
 
 
 def train(
@@ -52,12 +52,14 @@ def train(
     steps: int = 3,
     passes: int = 1,
     unused: tuple = (),
+    order: tuple | None = None,
     adamw: dict | None = None,
 ) -> dict:
     """Steps with what ``make(parameters, link, **adamw)`` returns, after ``passes`` backward passes each.
 
     Parameters are bf16, those at the places ``fp32`` excepted (None: all are fp32). Those at the places ``unused``
-    have no gradient in the first step.
+    have no gradient in the first step. ``order`` is the order in which the forward pass uses them; the backward pass
+    comes to them the other way round.
 
     Reported are the ``values`` after each step; bytes that the device ``held`` and that were ``copied`` (to the host,
     to the device), when made and after each step; and of the last step the ``peak`` of the device's bytes in its
@@ -86,7 +88,8 @@ def train(
             tiers.start_peaks()
             for turn in range(passes):
                 loss = tiers.on_device(torch.zeros((), requires_grad=True))
-                for i, p in enumerate(parameters):
+                for i in order or range(len(parameters)):
+                    p = parameters[i]
                     if step or i not in unused:
                         loss = _Layer.apply(loss, p, tiers, (seed, i, p.numel(), passes * step + turn))
                 loss.backward()
@@ -124,6 +127,7 @@ def alone(
     steps: int = 3,
     passes: int = 1,
     unused: tuple = (),
+    order: tuple | None = None,
     adamw: dict | None = None,
 ) -> list[list[torch.Tensor]]:
     """The parameters after each step of ``train``, from torch's AdamW on fp32 masters in one memory."""

@@ -4,6 +4,9 @@ from collections.abc import Callable
 
 import torch
 
+from ringzero.lab.harness.kept import Kept, bytes_of
+from ringzero.lab.unaided import unaided
+
 
 def gradients_of(seed: int, shape: tuple, steps: int, dtype: torch.dtype) -> list[torch.Tensor]:
     """Small ones, so that eps matters, and fewer and fewer, so that the moments do."""
@@ -21,32 +24,42 @@ def start_and_gradients(seed: int, shape: tuple, steps: int) -> tuple[torch.Tens
 def several_adam_steps(
     adam_step: Callable, seed: int, shape: tuple, steps: int, dtype: torch.dtype, options: dict
 ) -> dict:
-    """Two parameters in turn, each with a state of its own: where they end, and the bytes of the first one's state."""
-    here = torch.get_default_device()
-    first, second = (torch.zeros(shape, dtype=dtype, device=here, requires_grad=True) for _ in range(2))
-    states: list[dict] = [{}, {}]
-    untouched = True
-    for g in gradients_of(seed, shape, steps, dtype):
-        for parameter, state in zip((first, second), states, strict=True):
-            given = g.to(here)
-            adam_step(parameter, given, state, **options)
-            untouched = untouched and torch.equal(given, g.to(here))
-    ends = {"first": first.detach(), "second": second.detach()}
-    return {"ends": ends, "kept": _bytes_of(states[0]), "untouched": untouched}
+    """Steps of two parameters in turn, each with a state of its own; see ``_steps``."""
+
+    def given():
+        return torch.zeros(shape, dtype=dtype, device="cpu"), gradients_of(seed, shape, steps, dtype)
+
+    return _steps(adam_step, ("first", "second"), given, options)
 
 
 def several_adamw_steps(adamw_step: Callable, seed: int, shape: tuple, steps: int, options: dict) -> dict:
-    """One parameter: where it ends, and the bytes of its state."""
-    here = torch.get_default_device()
-    start, gradients = start_and_gradients(seed, shape, steps)
-    parameter = start.to(here).requires_grad_()
-    state: dict = {}
-    for gradient in gradients:
-        adamw_step(parameter, gradient.to(here), state, **options)
-    return {"ends": {"only": parameter.detach()}, "kept": _bytes_of(state)}
+    """Steps of one parameter; see ``_steps``."""
+    return _steps(adamw_step, ("only",), lambda: start_and_gradients(seed, shape, steps), options)
 
 
-def _bytes_of(state):
-    """Bytes of the tensors in a state, each storage counted once."""
-    storages = [value.untyped_storage() for value in state.values() if torch.is_tensor(value)]
-    return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
+def _steps(step: Callable, names: tuple, given: Callable, options: dict) -> dict:
+    """A step of each parameter in turn for each gradient; ``given()`` is where all begin, and the gradients.
+
+    Reported are where they end (``ends``), bytes of the tensors in the first one's state (``kept``), bytes of tensors
+    that are kept elsewhere (``elsewhere``) and of Python's own memory (``in_python``), and whether the gradients stayed
+    as they were.
+    """
+    here, untouched = torch.get_default_device(), True
+    parameters: list[torch.Tensor] = []
+    states: list[dict] = [{} for _ in names]
+    with unaided("torch.optim"), Kept() as kept:
+        start, gradients = given()
+        parameters += [start.clone().to(here).requires_grad_() for _ in names]
+        for gradient in gradients:
+            for parameter, state in zip(parameters, states, strict=True):
+                mine = gradient.clone().to(here)
+                step(parameter, mine, state, **options)
+                untouched = untouched and torch.equal(mine, gradient.to(here))
+        del start, gradients, gradient, mine, parameter, state
+    return {
+        "ends": {name: p.detach() for name, p in zip(names, parameters, strict=True)},
+        "kept": bytes_of(states[0]),
+        "elsewhere": kept.tensors - bytes_of(states) - bytes_of(parameters),
+        "in_python": kept.in_python,
+        "untouched": untouched,
+    }

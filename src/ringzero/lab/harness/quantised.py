@@ -41,14 +41,22 @@ def there_and_back(
     kind: str = "normal",
     bf16: bool = False,
 ) -> dict:
-    """What ``quantise`` makes of some numbers, and what ``dequantise`` makes of that."""
+    """What ``quantise`` makes of some numbers, and what ``dequantise`` makes of that, and of ``others``."""
     x = stored(values_of(kind, size, seed), bf16).to(torch.get_default_device())
     before = x.clone()
     with _without_the_librarys_own():
         integers, scales = quantise(x, block)
         report = {"integers": integers.clone(), "scales": scales.clone()}
         back = dequantise(integers, scales, block)
-    return report | {"back": back, "kept": torch.equal(x, before)}
+        made = tuple(each.to(x.device) for each in others(size, block))
+        of_others = dequantise(*made, block) if scales.shape == made[1].shape else None
+    return report | {"back": back, "of_others": of_others, "kept": torch.equal(x, before)}
+
+
+def others(size: int, block: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Integers and scales that no ``quantise`` made, on the CPU."""
+    integers = (torch.arange(size, device="cpu") * 37 % 255 - 127).to(torch.int8)
+    return integers, 0.5 + torch.arange(-(-size // block), device="cpu", dtype=torch.float32)
 
 
 def gather_once(quantised_gather: Callable, *, size: int, block: int, seed: int, kind: str = "normal") -> dict:

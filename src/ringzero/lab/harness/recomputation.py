@@ -5,14 +5,15 @@ from typing import Any
 
 import torch
 
+from ringzero.lab.harness import returned
 from ringzero.record.memory import MemoryTimeline
 
 
-def with_and_without(block: Callable, checkpointed: Callable, *shape: Any, recomputation: str) -> dict:
+def with_and_without(block: Callable, checkpointed: Callable, *shape: Any, recomputation: str, calls: int = 1) -> dict:
     """The measurements of a chain without recomputation, "plain", and with the student's, "yours".
 
     ``block(hidden, heads, dropout=, recomputation=, checkpoint=)`` makes a layer. ``shape`` is layers, batch, sequence,
-    hidden, heads, dropout.
+    hidden, heads, dropout. The chain is called ``calls`` times; then each call has its backward pass, the first first.
     """
 
     def refuse(*_):
@@ -20,12 +21,12 @@ def with_and_without(block: Callable, checkpointed: Callable, *shape: Any, recom
 
     torch.utils.checkpoint.CheckpointFunction.apply = refuse  # type: ignore[method-assign]
     return {
-        "plain": _measured(block, checkpointed, shape, "none"),
-        "yours": _measured(block, checkpointed, shape, recomputation),
+        "plain": _measured(block, checkpointed, shape, "none", calls),
+        "yours": _measured(block, checkpointed, shape, recomputation, calls),
     }
 
 
-def _measured(block, checkpointed, shape, recomputation):
+def _measured(block, checkpointed, shape, recomputation, calls):
     layers, batch, sequence, hidden, heads, dropout = shape
     torch.set_num_threads(1)
     torch.manual_seed(layers)
@@ -36,24 +37,42 @@ def _measured(block, checkpointed, shape, recomputation):
             runs.append(torch.is_grad_enabled())
             return function(*again)
 
-        return checkpointed(counted, *inputs)
+        return returned.must_be_a_tensor("checkpointed", checkpointed(counted, *inputs))
 
     options = {"dropout": dropout, "recomputation": recomputation, "checkpoint": counting}
     blocks = torch.nn.Sequential(*[block(hidden, heads, **options) for _ in range(layers)])
-    x = torch.randn(batch, sequence, hidden, requires_grad=True)
+    inputs = [torch.randn(batch, sequence, hidden, requires_grad=True) for _ in range(calls)]
     with MemoryTimeline(blocks) as memory:
-        y = blocks(x)
+        losses, outputs = [], []
+        for x in inputs:
+            y = blocks(x)
+            losses.append(y.sin().sum())
+            outputs.append(y.detach())
+            del y
         memory.mark("forward")
-        y.sin().sum().backward()
+        while losses:
+            _backward(losses.pop(0))
+        memory.mark("backward")
     forward = memory.at("forward")
     gradients = [torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in blocks.parameters()]
     return {
-        "output": y.detach(),
-        "input's gradient": x.grad,
-        "parameters' gradients": torch.cat(gradients),
+        "output": torch.cat(outputs),
+        "gradient of the input": None if any(x.grad is None for x in inputs) else torch.cat([x.grad for x in inputs]),
+        "gradient of the parameters": torch.cat(gradients),
         "random numbers that follow": torch.rand(4),
-        "held": forward.total - forward["parameters"] - y.nbytes,
+        "held": forward.total - forward["parameters"] - calls * outputs[0].nbytes,
+        "left": memory.at("backward").total,
         "peak": memory.peak().total,
         "runs": runs,
-        "mask": 1 if x.is_cuda else 4,  # bytes of an element of a dropout mask
+        "mask": 1 if inputs[0].is_cuda else 4,  # bytes of an element of a dropout mask
     }
+
+
+def _backward(loss):
+    try:
+        loss.backward()
+    except RuntimeError as error:
+        if "a second time" not in str(error):
+            raise
+        why = "the second run is still part of the graph of the first: take every input out of it with detach()"
+        raise RuntimeError(why) from error

@@ -5,11 +5,16 @@ from typing import Any
 import torch
 
 
-def tensor(name: str, value: Any) -> torch.Tensor:
-    """A copy of what the function of this name returned. Raises TypeError, in words, for what is no tensor."""
+def must_be_a_tensor(name: str, value: Any) -> torch.Tensor:
+    """What the function of this name returned, itself. Raises TypeError, in words, for what is no tensor."""
     if not isinstance(value, torch.Tensor):
         raise TypeError(f"{name} returned {in_short(value)}, not a tensor")
-    return value.detach().clone()
+    return value
+
+
+def tensor(name: str, value: Any) -> torch.Tensor:
+    """A copy of what the function of this name returned. Raises TypeError, in words, for what is no tensor."""
+    return must_be_a_tensor(name, value).detach().clone()
 
 
 def two_tensors(name: str, names: str, value: Any) -> tuple[torch.Tensor, torch.Tensor]:

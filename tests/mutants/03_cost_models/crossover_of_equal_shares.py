@@ -1,0 +1,6 @@
+"""Divides by the difference of the shares, also where there is none."""
+# caught by: test_crossover
+# says: raised ZeroDivisionError
+# %% crossover: changed
+# -     if more_rounds * less_share <= 0:
+# +     if more_rounds * less_share < 0:

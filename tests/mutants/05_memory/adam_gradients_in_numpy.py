@@ -1,0 +1,6 @@
+"""Keeps every gradient, in NumPy arrays that no count of tensors sees."""
+# caught by: test_adam_step
+# says: bytes are kept in NumPy arrays or lists
+# %% adam_step: changed
+#       state["step"] += 1
+# +     state.setdefault("gradients", []).append(gradient.numpy().copy())

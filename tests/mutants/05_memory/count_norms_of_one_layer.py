@@ -1,0 +1,5 @@
+"""The LayerNorms of one block, however many there are."""
+# caught by: test_gpt_parameters
+# %% gpt_parameters: changed
+# -     block = attention + mlp + 2 * 2 * h  # and two LayerNorms
+# +     block = attention + mlp + 2 * 2 * h / max(1, layers)

@@ -1,0 +1,6 @@
+"""Takes all layers for as long as the mean of them."""
+# caught by: test_smallest_window
+# says: the window is 2, expected 3
+# %% smallest_window: changed
+#       layers = len(copies)
+# +     copies, computes = [sum(copies) / layers] * layers, [sum(computes) / layers] * layers
