@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ringzero.costs import alpha_beta
 from ringzero.costs.coefficients import COEFFICIENTS
-from ringzero.lab.claims.answers import plain_number, is_whole_number
+from ringzero.lab.claims.answers import is_whole_number, plain_number
 from ringzero.lab.claims.values import number
 from ringzero.lab.runs import Claim, Run
 

@@ -13,7 +13,7 @@ import torch
 from ringzero.costs import offload, pipeline
 from ringzero.costs import overlap as ratios
 from ringzero.lab.claims import values
-from ringzero.lab.claims.answers import plain_number, is_whole_number
+from ringzero.lab.claims.answers import is_whole_number, plain_number
 from ringzero.lab.claims.collectives import given
 from ringzero.lab.harness import overlap
 from ringzero.lab.runs import Run
