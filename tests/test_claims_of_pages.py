@@ -192,7 +192,7 @@ def test_plain_zero_holds_and_sends_what_its_stage_says(plain_zero, ranks, width
     whole, true = padded(width, ranks)
     for stage in (0, 1, 2, 3):
         for held, sent in launch(plain_zero["count_plain"], stage, width, world_size=ranks, trace=True).returns:
-            cut = [1 if stage < least else ranks for least in (3, 2, 1)]
-            numbers = (whole, true if stage < 2 else whole, whole if stage else true)
-            assert held == [size * n // c for size, n, c in zip((4, 4, 8), numbers, cut, strict=True)]
-            assert sent == pytest.approx(4 * (3 if stage == 3 else 2) * numbers[2] * (ranks - 1) / ranks)
+            cut = [1 if stage < least else ranks for least in (1, 2, 3)]
+            numbers = (whole if stage else true, true if stage < 2 else whole, whole)
+            assert held == [size * n // c for size, n, c in zip((8, 4, 4), numbers, cut, strict=True)]
+            assert sent == pytest.approx(4 * (3 if stage == 3 else 2) * numbers[0] * (ranks - 1) / ranks)

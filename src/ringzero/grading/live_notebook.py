@@ -2,6 +2,8 @@
 
 import contextlib
 import copy
+import tempfile
+import uuid
 
 from nbclient import NotebookClient
 from nbgrader.utils import determine_grade, is_grade, is_solution
@@ -19,7 +21,9 @@ class Kernel:
     def __init__(self, notebook):
         self.notebook = copy.deepcopy(notebook)
         self.client = NotebookClient(self.notebook, allow_errors=True, kernel_name="python3", **CEILINGS)
-        self.client.create_kernel_manager().transport = "ipc"  # no ports: two kernels that start may take the same
+        manager = self.client.create_kernel_manager()
+        manager.transport = "ipc"  # no ports: two kernels that start may take the same
+        manager.connection_file = f"{tempfile.gettempdir()}/rz-kernel-{uuid.uuid4().hex[:12]}.json"  # sockets beside it
         self.places = {cell.id: index for index, cell in enumerate(self.notebook.cells)}
         self.texts = {cell.id: cell.source for cell in self.notebook.cells}  # nbclient keeps the text last run
         self.cells = {}
