@@ -57,6 +57,8 @@ def changed(name: str, harness: Callable | None, args: tuple, options: dict, ran
     if where == "quantised.there_and_back":  # as many blocks as before, and a last one of the same length
         blocks, rest = divmod(options["size"], options["block"])
         others["size"] = blocks * others["block"] + rest
+    if "rows" in options:  # of a matrix: all equally long
+        others["size"] -= others["size"] % options["rows"]
     if options.get("kind") == "downhill":  # how near the end is depends on the size
         del others["size"]
     return args, options | others
