@@ -27,8 +27,8 @@ PATIENCE_AFTER_AN_ERROR_SECONDS = 0.3
 # CPU time in one case without an import, several times what any takes: then a loop is endless. Ranks share cores, so
 # that with several of them it takes longer until one has used its time.
 COMPUTES_SECONDS = 2.5
-SEVERAL_COMPUTE_SECONDS = 1.5
-COLLECTIVE_COMPUTES_SECONDS = 1.0  # a function of a tensor, without a harness that trains
+SEVERAL_COMPUTE_SECONDS = 2.5
+COLLECTIVE_COMPUTES_SECONDS = 2.5  # a function of a tensor, without a harness that trains
 GUARD = 8  # elements on either side of a tensor that the function must not touch
 GO_ON, STOP = "go on", "stop"  # what comes after a case
 
