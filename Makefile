@@ -31,7 +31,7 @@ labs: install
 	$(BIN)/python -m ringzero.grading.build_labs
 
 lab: labs
-	$(BIN)/jupyter lab labs/
+	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/labs
 
 class: install
 	$(BIN)/python -m ringzero.grading.course

@@ -1,8 +1,12 @@
 """nbgrader's settings: the course directory is ``course/``, and submissions run as ``ringzero.grading`` says."""
 
+import os
 from pathlib import Path
 
+from ringzero.grading import seal
 from ringzero.grading.autograde import install
+from ringzero.grading.collect import CANVAS
+from ringzero.grading.course import GRADEBOOK
 
 install()
 
@@ -10,6 +14,10 @@ c = get_config()  # noqa: F821  (nbgrader provides it)
 
 c.CourseDirectory.course_id = "ringzero"
 c.CourseDirectory.root = str(Path(__file__).resolve().parent / "course")
+
+# The gradebook is the file course/gradebook.db, or on a server that the variable RINGZERO_GRADEBOOK names.
+if GRADEBOOK in os.environ:
+    c.CourseDirectory.db_url = os.environ[GRADEBOOK]
 
 # In place of nbgrader's own Execute, which trusts the notebook to end.
 c.Autograde.sanitize_preprocessors = [
@@ -29,13 +37,20 @@ c.Autograde.autograde_preprocessors = [
 c.ExecuteWithPapermill.parameters = {"WORLD_SIZE": 4, "DEVICE": "auto"}
 c.ExecuteWithPapermill.cell_seconds = 120.0
 c.ExecuteWithPapermill.notebook_seconds = 300.0
+c.ExecuteWithPapermill.seal = seal.of(Path(c.CourseDirectory.root))  # "" before `ringzero seal`
 
-# The feedback page: the verdict on top, nothing of the hidden tests.
+# The feedback page: the score and what to look at on top, nothing of the hidden tests.
+c.GenerateFeedback.exporter_class = "ringzero.grading.feedback.FeedbackPage"
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
     "ringzero.grading.feedback.ForTheStudent",
-    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 
 # `nbgrader validate` runs a notebook with nbgrader's own Execute; a cell of ours may take longer than its 30 s.
 c.Execute.timeout = 120
+
+# `nbgrader zip_collect LAB` reads what Canvas calls its files. `ringzero collect LAB FILE.zip` knows other forms, too.
+c.FileNameCollectorPlugin.named_regexp = f"(?:.*/)?{CANVAS.pattern}"
+
+# Points off for late work: "zero" takes all, "none" takes none. nbgrader's documentation shows how to write another.
+c.LateSubmissionPlugin.penalty_method = "none"

@@ -30,12 +30,10 @@ from ringzero.lab import check_parameters, draw, launch, written
 
 check_parameters()
 
-from itertools import pairwise
-
 import torch
 import torch.distributed as dist
 
-from ringzero.collectives import ALGORITHMS, chunk_bounds
+from ringzero.collectives import ALGORITHMS
 from ringzero.figures import before_after, spacetime
 
 # %% [markdown]
@@ -71,6 +69,13 @@ launch(countdown, world_size=WORLD_SIZE, device=DEVICE)
 
 
 # %% nbgrader={"grade_id": "exchange", "locked": true}
+from itertools import pairwise
+
+import torch.distributed as dist
+
+from ringzero.collectives import chunk_bounds
+
+
 def exchange(leaving, dst, arriving, src):
     """Send ``leaving`` to rank ``dst`` and at the same time receive ``arriving`` from rank ``src``."""
     together = [dist.P2POp(dist.isend, leaving, dst), dist.P2POp(dist.irecv, arriving, src)]

@@ -25,18 +25,15 @@ WORLD_SIZE = 4
 DEVICE = "auto"
 
 # %%
-from ringzero.lab import check_parameters, launch, written
-
-check_parameters()
-
 import html
-import math
 
 import torch
-from torch import nn
 
 from ringzero.figures import memory_timeline
+from ringzero.lab import check_parameters, launch, written
 from ringzero.record.memory import KINDS, History, MemoryTimeline
+
+check_parameters()
 
 # %% [markdown]
 # ## A model to measure
@@ -47,6 +44,11 @@ from ringzero.record.memory import KINDS, History, MemoryTimeline
 
 
 # %% nbgrader={"grade_id": "model", "locked": true}
+import math
+
+from torch import nn
+
+
 class Block(nn.Module):
     def __init__(self, hidden, heads, dropout=0.1, recomputation="none", checkpoint=None):
         super().__init__()

@@ -31,13 +31,8 @@ from ringzero.lab import check_parameters
 check_parameters()
 
 import time
-from itertools import pairwise
-
-import torch
-import torch.distributed as dist
 
 from ringzero import RankError, launch
-from ringzero.collectives import chunk_bounds
 from ringzero.figures import timeline
 
 # %% [markdown]
@@ -59,6 +54,14 @@ def examine(program, *args, ranks=4):
 
 
 # %% nbgrader={"grade_id": "data", "locked": true}
+from itertools import pairwise
+
+import torch
+import torch.distributed as dist
+
+from ringzero.collectives import chunk_bounds
+
+
 def numbers(seed, rank, count):
     """Whole numbers from -100 to 100, ``count`` of them."""
     source = torch.Generator("cpu").manual_seed(1000 * seed + rank)

@@ -160,3 +160,9 @@ def test_all_of_gives_the_first_reason():
     assert claim(answered({"a": 1})) == "never"
     assert claim(answered({"a": 2})) == "'a' is 2: not 1"
     assert claims.all_of(claims.entry("a", 1, "not 1"))(answered({"a": 1})) is None
+
+
+def test_a_wrong_unit_is_named_where_the_name_says_which_units_there_are():
+    assert claims.number("algbw", 8.0, 1.0) == "algbw is 8, expected 1 (8 times it: Gbit/s, not GB/s?)"
+    assert claims.number("the share", 8.0, 1.0) == "the share is 8, expected 1 (8 times it)"
+    assert "milliseconds, not seconds?" in claims.number("the exposed time", 2000.0, 2.0)

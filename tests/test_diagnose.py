@@ -87,9 +87,10 @@ def handle_dropped():
     x = torch.ones(1_000_000)
     if dist.get_rank() == 0:
         dist.isend(x, 1)  # here
+        dist.send(x[:1], 1, tag=1)
         dist.recv(x, 1)
     if dist.get_rank() == 1:
-        time.sleep(0.3)
+        dist.recv(x[:1], 0, tag=1)  # not before the handle is dropped: a machine under load may be late with it
         dist.recv(x, 0)
         dist.send(x, 0)
 

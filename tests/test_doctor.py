@@ -94,7 +94,7 @@ def test_ranks_that_do_not_start_are_a_reason_to_fail(monkeypatch):
     monkeypatch.setattr(pool, "torchrun_command", lambda *a: [sys.executable, "-c", "raise SystemExit('no torchrun')"])
     code, found = findings(monkeypatch, ["ranks"])
     assert (code, found["ranks"]["state"]) == (1, "broken")
-    assert "torchrun could not start 8 ranks" in found["ranks"]["what"]
+    assert "torchrun could not start ranks (a pool of 8" in found["ranks"]["what"]
 
 
 def test_a_check_that_fails_itself_is_a_finding(monkeypatch):

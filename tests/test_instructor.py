@@ -1,14 +1,16 @@
 """``ringzero release`` and ``ringzero grades``: what they do, and what they say when something is missing."""
 
 import csv
+import io
 import shutil
+import zipfile
 
 import pytest
 from click.testing import CliRunner
 
 from ringzero import cli
+from ringzero.grading import collect, exports, needs, report, similar, submission
 from ringzero.grading import course as courses
-from ringzero.grading import submission
 from ringzero.grading.verdict import Verdict
 
 LAB = "03_cost_models"
@@ -53,21 +55,124 @@ def test_from_release_to_a_table(course, tmp_path, monkeypatch):
     assert str(handed_out) in said
     assert "### BEGIN HIDDEN TESTS" not in handed_out.read_text()
 
-    assert "needs a person: ada: not graded: run nbgrader autograde" in ringzero("grades", LAB)[1]
-    grade = courses.Grade({"test_count": (2.0, 3.0), "a_plan": (0.0, 3.0)}, Verdict("ok"), ("a_plan",))
+    assert "needs a look: ada: not graded: run nbgrader autograde" in ringzero("grades", LAB)[1]
+    grade = courses.Grade(
+        {"test_count": (2.0, 3.0), "a_plan": (0.0, 3.0)}, Verdict("ok"), ("a_plan",), name="Ada Lovelace"
+    )
     monkeypatch.setattr(type(course), "grades", lambda *_: {"ada": grade})
     course.submit("bob", LAB, b"not a notebook")
     file = tmp_path / "grades.csv"
     status, said = ringzero("grades", LAB, "--csv", str(file))
     assert status == 0, said
-    assert "needs a person: ada: a_plan waits for a grade" in said
-    assert "needs a person: bob: not graded" in said
+    assert "needs a look: ada: a_plan waits for a grade" in said
+    assert "needs a look: bob: not graded" in said
     assert list(csv.reader(file.read_text().splitlines())) == [
-        ["student", "score", "out of", "waits for a person", "verdict"],
-        ["ada", "2.0", "6.0", "a_plan", "ok"],
-        ["bob", "", "", "", "not graded"],
+        ["student", "name", "score", "so far", "out of", "penalty", "late hours", "waits for a person", "verdict"],
+        ["ada", "Ada Lovelace", "", "2.0", "6.0", "0.0", "0.0", "a_plan waits for a grade", "ok"],
+        ["bob", "", "", "", "", "", "", "not graded: run nbgrader autograde", "not graded"],
     ]
 
 
 def test_nobody_has_handed_in():
     assert "nobody has handed in 05_memory" in ringzero("grades", "05_memory")[1]
+
+
+def test_what_is_not_final_is_no_zero_for_canvas():
+    waits = courses.Grade({"t": (2.0, 3.0)}, Verdict("ok"), manual=("t",), lms_id="17")
+    graded = {
+        "ada": courses.Grade({"t": (3.0, 3.0)}, Verdict("ok"), name="Ada Lovelace", lms_id="9", penalty=1.0),
+        "bob": waits,
+        "cyd": courses.Grade({"t": (0.0, 3.0)}, Verdict("invalid submission", "is empty")),
+        "dan": courses.Grade({"t": (0.0, 3.0)}, Verdict("student fault", "NotImplementedError")),
+    }
+    file = io.StringIO()
+    exports.write_canvas(file, LAB, graded)
+    assert list(csv.reader(file.getvalue().splitlines())) == [
+        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", LAB],
+        ["    Points Possible", "", "", "", "", "3.0"],
+        ["Ada Lovelace", "9", "", "ada", "", "2.0"],
+        ["bob", "17", "", "bob", "", ""],
+        ["cyd", "", "", "cyd", "", ""],
+        ["dan", "", "", "dan", "", "0.0"],
+    ]
+
+
+def test_who_needs_a_look_and_why():
+    late = courses.Grade({}, Verdict("ok"), late_seconds=3 * 3600.0, penalty=2.0, without_table=("test_a",))
+    graded = {
+        "ada": courses.Grade({}, Verdict("ok")),
+        "bob": courses.Grade({}, Verdict("limit", "no end after 20 s"), manual=("why",)),
+        "cyd": late,
+    }
+    assert needs.of_class(graded, {"ada", "bob", "cyd", "dan"}) == {
+        "bob": ["limit: no end after 20 s", "why waits for a grade"],
+        "cyd": ["test_a ran and left no table of its checks", "late by 3 h, 2 points off"],
+        "dan": [needs.NOT_GRADED],
+    }
+    page = report.page("<lab>", graded, {"dan"})
+    assert "Who needs a look (3 of 4)" in page
+    assert "limit: no end after 20 s<br>why waits for a grade" in page
+    assert "<lab>" not in page
+
+
+ZIPS = {
+    "Canvas": (
+        {"doejane_LATE_12_34_04_ddp-1.ipynb": b"late", "bitb_56_78_04_ddp.ipynb": b"b"},
+        {"doejane": b"late", "bitb": b"b"},
+    ),
+    "Moodle": ({"Jane Doe_77_assignsubmission_file_/04_ddp.ipynb": b"j"}, {"jane_doe_77": b"j"}),
+    "folders": ({"class/ada/04_ddp/04_ddp.ipynb": b"a", "bob/04_ddp.ipynb": b"b"}, {"ada": b"a", "bob": b"b"}),
+    "two of one": ({"ada/notes.ipynb": b"0", "ada/04_ddp.ipynb": b"1", "ada/other.ipynb": b"2"}, {"ada": b"1"}),
+    "a way out": ({"../../evil/04_ddp.ipynb": b"e", "x.txt": b"", "04_ddp.ipynb": b""}, {"evil": b"e"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("made_by", ZIPS)
+def test_notebooks_out_of_a_zip_file(made_by, tmp_path):
+    files, expected = ZIPS[made_by]
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    found, left_out = collect.notebooks(tmp_path / "all.zip", "04_ddp")
+    assert {student: content for student, (content, _) in found.items()} == expected
+    assert len(left_out) == len(files) - len(expected)
+
+
+def test_collecting_puts_the_notebooks_in_their_place(course, tmp_path):
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.writestr("eve/final.ipynb", b"whatever")
+    status, said = ringzero("collect", LAB, str(tmp_path / "all.zip"))
+    assert status == 0, said
+    assert (course.root / "submitted" / "eve" / LAB / f"{LAB}.ipynb").read_bytes() == b"whatever"
+    (tmp_path / "no.zip").write_text("no")
+    status, said = ringzero("collect", LAB, str(tmp_path / "no.zip"))
+    assert status == 2
+    assert "is no zip file" in said
+
+
+def test_jobs_and_a_scheduler_are_two_ways():
+    status, said = ringzero("grade", LAB, "--jobs", "2", "--scheduler", "tcp://here:1")
+    assert status == 2
+    assert "--jobs 2 is for this machine" in said
+
+
+def test_similar_exports_what_students_wrote(course, tmp_path):
+    mine = "def ring_cost(n):\n    return 2 * (n - 1), 2 * (n - 1) / n"
+    course.submit("eve", LAB, submission.submission(LAB, {"ring_cost": mine}, filled=False))
+    course.submit("fay", LAB, submission.submission(LAB, filled=False))
+    course.submit("gus", LAB, b"not a notebook")
+    status, said = ringzero("similar", LAB, "--into", str(tmp_path / "out"))
+    assert status == 0, said
+    assert "left out: fay: as it was handed out" in said
+    assert "left out: gus: no notebook that can be read (JSONDecodeError)" in said
+    text = (tmp_path / "out" / "solutions" / "eve" / f"{LAB}.py").read_text()
+    assert mine in text
+    assert "check.score()" not in text
+    compile(text, "eve", "exec")
+    template = (tmp_path / "out" / similar.TEMPLATE / f"{LAB}.py").read_text()
+    assert "NotImplementedError" in template
+    assert mine not in template
+    rows = list(csv.reader((tmp_path / "out" / "info.csv").read_text().splitlines()))
+    assert ["filename", "label"] in rows
+    assert [f"solutions/eve/{LAB}.py", "eve"] in rows
+    assert ringzero("similar", LAB, "--into", str(tmp_path / "out"))[0] == 2

@@ -14,7 +14,7 @@ from ringzero.lab.claims import compressed, local_steps, mixing
 from ringzero.lab.payloads import payloads
 from ringzero.lab.runs import Case, Run
 from ringzero.lab.unaided import unaided
-from tests.live_notebook import grades, text_of
+from tests.live_notebook import assert_full_marks, text_of
 
 LAB = "08_unsynced"
 ROWS, COLUMNS, KEPT, THIN, H = 24, 20, 24, 2, 8  # of the lab's problem
@@ -204,10 +204,7 @@ class PowerSGD:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_right_solutions(reference, name):
-    with reference.changed({name: OTHERS[name]}):
-        cell = reference.run(f"test_{name}")
-    ((score, largest),) = grades([cell]).values()
-    assert score == largest, text_of(cell)
+    assert_full_marks(reference, name, OTHERS[name])
 
 
 def test_on_five_ranks():

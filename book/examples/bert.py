@@ -215,6 +215,24 @@ def batches(samples, options, step):
             step += 1
 
 
+@contextmanager
+def traced(folder, steps):
+    """Inside, torch.profiler keeps the last three of ``steps``; what is yielded must be called at the end of each.
+
+    Leaves ``rank0.json.gz`` and so on in ``folder``, for ``ringzero timeline``. Does nothing where it is None.
+    """
+    if not folder:
+        yield lambda: None
+        return
+    if steps < 5:
+        raise ValueError(f"--traces keeps three of at least 5 steps, and there are {steps} to do; give more --steps")
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    schedule = torch.profiler.schedule(wait=steps - 4, warmup=1, active=3, repeat=1)
+    with torch.profiler.profile(schedule=schedule) as profile:
+        yield profile.step
+    profile.export_chrome_trace(f"{folder}/rank{dist.get_rank()}.json.gz")
+
+
 def train(options, wrap=DistributedDataParallel):
     """On each rank: ``{"losses": of every step, "accuracies": {step: share right}, "baseline": share, "began": step}``.
 
@@ -253,27 +271,29 @@ def train(options, wrap=DistributedDataParallel):
 
     began, fresh = len(losses), []  # fresh: this rank's losses since all ranks last put theirs together
     bar = tqdm(range(began, options.steps), initial=began, total=options.steps, disable=None if rank == 0 else True)
-    for step, mine in zip(bar, batches(len(tokens), options, began), strict=False):
-        torch.manual_seed(options.seed + step)  # on all ranks alike, see Dropout
-        mine = mine.to(device)
-        with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16):
-            loss = cross_entropy(model(tokens[mine]), parts[mine])
-        loss.backward()
-        nn.utils.clip_grad_norm_(module.parameters(), 1.0)
-        for group in optimizer.param_groups:
-            group["lr"] = options.lr * min(1.0, (step + 1) / WARM_UP)
-        optimizer.step()
-        optimizer.zero_grad()
-        fresh.append(loss.detach())
-        if (step + 1) % options.every == 0 or step + 1 == options.steps:
-            means = torch.stack(fresh) / n
-            dist.all_reduce(means)
-            losses, fresh = losses + means.tolist(), []
-            accuracies[step + 1] = accuracy(module, *test)
-            say(f"step {step + 1}: loss {means.mean():.4f}, accuracy {accuracies[step + 1]:.1%}")
-            if path and rank == 0:
-                state = {"model": module.state_dict(), "optimizer": optimizer.state_dict(), "run": run}
-                save(path, state | {"losses": losses, "accuracies": accuracies})
+    with traced(options.traces, options.steps - began) as end_of_step:
+        for step, mine in zip(bar, batches(len(tokens), options, began), strict=False):
+            torch.manual_seed(options.seed + step)  # on all ranks alike, see Dropout
+            mine = mine.to(device)
+            with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16):
+                loss = cross_entropy(model(tokens[mine]), parts[mine])
+            loss.backward()
+            nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+            for group in optimizer.param_groups:
+                group["lr"] = options.lr * min(1.0, (step + 1) / WARM_UP)
+            optimizer.step()
+            optimizer.zero_grad()
+            fresh.append(loss.detach())
+            end_of_step()
+            if (step + 1) % options.every == 0 or step + 1 == options.steps:
+                means = torch.stack(fresh) / n
+                dist.all_reduce(means)
+                losses, fresh = losses + means.tolist(), []
+                accuracies[step + 1] = accuracy(module, *test)
+                say(f"step {step + 1}: loss {means.mean():.4f}, accuracy {accuracies[step + 1]:.1%}")
+                if path and rank == 0:
+                    state = {"model": module.state_dict(), "optimizer": optimizer.state_dict(), "run": run}
+                    save(path, state | {"losses": losses, "accuracies": accuracies})
     return {"losses": losses, "accuracies": accuracies, "baseline": baseline, "began": began}
 
 
@@ -311,6 +331,7 @@ def number(name, default, text, **limits):
 @number("layers", 2, "Encoder blocks.", min=1)
 @number("dropout", 0.1, "Share of activations dropped.", min=0, max=1, max_open=True)
 @click.option("--checkpoint", type=click.Path(dir_okay=False), help="Go on from this file, and save to it.")
+@click.option("--traces", type=click.Path(file_okay=False), help="Profile the last three steps into this folder.")
 def main(**options):
     """Train a small BERT on the documentation of Python's library; start it with python or torchrun."""
     with process_group():

@@ -26,12 +26,17 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     lazy={
+        "collect": "ringzero.grading.instructor:collect",
         "doctor": "ringzero.doctor:doctor",
+        "grade": "ringzero.grading.instructor:grade",
         "grades": "ringzero.grading.instructor:grades",
+        "gradescope": "ringzero.grading.instructor:gradescope",
         "mutants": "ringzero.grading.mutants:mutants",
         "measure": "ringzero.commands.measure:measure",
         "plan": "ringzero.commands.plan:plan",
         "release": "ringzero.grading.instructor:release",
+        "seal": "ringzero.grading.instructor:seal",
+        "similar": "ringzero.grading.instructor:similar",
         "timeline": "ringzero.profiles.command:command",
     },
 )
@@ -47,6 +52,7 @@ def main() -> None:
         "ddp": "ringzero.bench.ddp:command",
         "collectives": "ringzero.bench.collectives:command",
         "diagnosis": "ringzero.bench.diagnosis:command",
+        "grading": "ringzero.bench.grading:command",
         "hostile": "ringzero.bench.hostile:command",
         "launch": "ringzero.bench.launch:command",
         "overlap": "ringzero.bench.overlap:command",

@@ -79,7 +79,9 @@ def _draw(series, x, y, log, styles, ticks, size):
         if ticks:
             axes.set_xticks(list(ticks), list(ticks.values()))
             axes.set_xticks([], minor=True)
-        _label_ends(figure, axes, ends)
+        _label_ends(axes, ends)
+        figure.get_layout_engine().execute(figure)
+        figure.set_layout_engine("none")  # else savefig does it again, and draws everything twice
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return out.getvalue()
@@ -96,9 +98,9 @@ def _mark_powers(axis):
     axis.set_minor_locator(NullLocator())
 
 
-def _label_ends(figure, axes, ends):
+def _label_ends(axes, ends):
     """Names to the right of the lines' ends, each after a sample, pushed apart where they would touch."""
-    figure.draw_without_rendering()
+    axes.autoscale_view()
     to_axes = axes.transData + axes.transAxes.inverted()
     heights = [float(to_axes.transform((px, py))[1]) for _, px, py, _ in ends]
     placed = 1e9

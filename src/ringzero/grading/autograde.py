@@ -1,17 +1,23 @@
 """``nbgrader autograde`` for a class nobody watches: one submission never stops the next, and each gets a verdict.
 
-``CourseAutograde`` differs from nbgrader's ``Autograde`` in four things:
+``CourseAutograde`` differs from nbgrader's ``Autograde`` in six things:
 
 - a submission that is not a notebook, or has another name, scores 0 with a page that says why (nbgrader stops);
 - test cells come whole from the instructor's notebook: edited, tagged, copied or deleted ones are restored;
 - ``verdict.json`` is written last, beside the autograded notebook; without it a rerun grades the submission again;
-- a fault of the grader is never a score: the submission stays to be graded, and the exit status says so.
+- a fault of the grader is never a score: the submission stays to be graded, and the exit status says so;
+- whether a submission is graded again is decided by content (``fingerprint.py``), and a regrade says what changed;
+- one grader at a time works on a course.
 """
 
 import contextlib
+import copy
+import dataclasses
 import glob
 import json
+import logging
 import os
+import re
 import stat
 import sys
 import warnings
@@ -23,11 +29,17 @@ import sqlalchemy.exc
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters.base import NbGraderException
-from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
 from nbgrader.utils import rmtree
+from traitlets import Bool, Integer, Unicode
 
-from ringzero.grading import verdict
-from ringzero.grading.validate import ShowsTables
+from ringzero.grading import durable, last_grading, one_at_a_time, verdict
+from ringzero.grading.course import Course
+from ringzero.grading.execute import ExecuteWithPapermill, why_not_here
+from ringzero.grading.fingerprint import differing, fingerprint
+from ringzero.grading.last_grading import LastGrading, Outcome
+from ringzero.grading.progress import Progress
+from ringzero.grading.validate import TABLE, ShowsTables
 from ringzero.processes.fence import end_leftovers
 
 LARGEST_NOTEBOOK = 50_000_000  # bytes
@@ -53,6 +65,10 @@ def install():
 class CourseAutograde(nbgrader.converters.Autograde):
     """See the module's docstring."""
 
+    jobs = Integer(1, min=1, help="How many submissions to execute at once, in processes.").tag(config=True)
+    scheduler = Unicode("", help="The address of a Dask scheduler whose workers execute submissions.").tag(config=True)
+    wait = Bool(True, help="Wait while another grader works on the course; else end with an error.").tag(config=True)
+
     def init_notebooks(self):
         """As nbgrader does it, but a folder without any notebook is a submission too.
 
@@ -73,13 +89,63 @@ class CourseAutograde(nbgrader.converters.Autograde):
             super().init_notebooks()  # it raises, with nbgrader's own message
 
     def convert_notebooks(self):
-        end_leftovers()
-        self._seen, self._faults = [], {}
-        failed = None
+        if (why := why_not_here(self.config)) is not None:
+            self.log.error(why)
+            raise NbGraderException(why)
+        what = f"nbgrader autograde {self.coursedir.assignment_id}"
         try:
-            super().convert_notebooks()
-        except NbGraderException as error:
-            failed = error
+            with one_at_a_time.grading(Path(self.coursedir.root), what, self.wait, self.log.warning):
+                end_leftovers()
+                with self._executing_ahead():
+                    self._convert_notebooks()
+        except one_at_a_time.BusyError as error:
+            self.log.error("%s", error)
+            raise NbGraderException(str(error)) from None
+
+    @contextlib.contextmanager
+    def _executing_ahead(self):
+        self._look_ahead = lambda: None
+        if self.jobs == 1 and not self.scheduler:
+            yield
+            return
+        from ringzero.grading import ahead  # not above: importing Dask takes half a second
+
+        settings = ExecuteWithPapermill(parent=self).settings()
+        try:
+            with ahead.executing_ahead(self.jobs, self.scheduler, settings, self.log) as workers:
+                workers.notebooks = self._notebooks_to_come()
+                self._look_ahead = workers.look_ahead
+                yield
+        except ahead.NoWorkersError as error:
+            self.log.error("Nothing was graded: %s", error)
+            raise NbGraderException(str(error)) from None
+
+    def _notebooks_to_come(self):
+        """The notebooks that this run will execute, prepared, in its order. Only reads."""
+        exporter = self.exporter_class(parent=self, config=self.config)
+        for step in self.sanitize_preprocessors:
+            exporter.register_preprocessor(step)
+        for folder in sorted(self.assignments):
+            ids = re.match(self._format_source("(?P<lab>.*)", "(?P<student>.*)", escape=True), folder).groupdict()
+            graded = Path(self._format_dest(ids["lab"], ids["student"])).exists()
+            if graded and not self._why_again(ids["lab"], ids["student"]):
+                continue
+            for name in self._expected(ids["lab"]):
+                path = Path(folder) / f"{name}.ipynb"
+                with contextlib.suppress(Exception):  # its own turn says what is wrong with it
+                    resources = self.init_single_notebook_resources(str(path))
+                    if not why_invalid(path, self._source_cells(resources["nbgrader"])):
+                        prepared, _ = exporter.from_filename(str(path), resources=resources)
+                        yield nbformat.reads(prepared, as_version=4)
+
+    def _convert_notebooks(self):
+        self._seen, self._faults, self._graded = [], {}, set()
+        failed = None
+        with Progress(len(self.assignments), self._outcome) as self._progress, self._quiet_terminal():
+            try:
+                super().convert_notebooks()
+            except NbGraderException as error:
+                failed = error
         look = []
         for assignment_id, student_id in self._seen:
             folder = self._format_dest(assignment_id, student_id)
@@ -88,25 +154,152 @@ class CourseAutograde(nbgrader.converters.Autograde):
                 found = verdict.Verdict(verdict.GRADER, self._faults.get(student_id, "not finished; see the log"))
                 verdict.write(found, folder)
                 self._forget(assignment_id, student_id)
+            last = last_grading.read(self._last(assignment_id, student_id))
             if found.kind in verdict.NEEDS_A_PERSON:
                 look.append(f"{student_id}: {found}")
+            elif last is not None and last.without_table:
+                look.append(f"{student_id}: no table from {', '.join(last.without_table)}")
+        self._show_class()
         if look:
             self.log.error("A person must look at %d of %d:\n  %s", len(look), len(self._seen), "\n  ".join(look))
             raise NbGraderException(f"{len(look)} submissions need a person")
         if failed is not None:
             raise failed
 
+    def _outcome(self, student_id):
+        """How a submission's turn in this run went, in a few words."""
+        lab = self.coursedir.assignment_id
+        found, last = verdict.read(self._format_dest(lab, student_id)), last_grading.read(self._last(lab, student_id))
+        if found is None or last is None:
+            return "no grade: a fault of the grader"
+        score = f"{last.outcome.score:g} of {last.outcome.largest:g}, {found.kind}"
+        return score if student_id in self._graded else f"{score} (as before)"
+
+    def _show_class(self):
+        """The class table, on stdout, and the HTML report."""
+        course = Course(Path(self.coursedir.root).parent)
+        if course.root == Path(self.coursedir.root):  # elsewhere only if the configuration is not ours
+            lab = self.coursedir.assignment_id
+            print(f"{course.summary(lab)}\nreport: {course.report_of(lab)}", flush=True)
+
+    @contextlib.contextmanager
+    def _quiet_terminal(self):
+        """nbgrader tells each file it writes. Leave that to its log file, so that the lines of students are seen."""
+        handlers = [each for each in self.log.handlers if type(each) is logging.StreamHandler]
+        before = [each.level for each in handlers]
+        try:
+            for each in handlers:
+                each.setLevel(max(each.level, logging.WARNING))
+            yield
+        finally:
+            for each, level in zip(handlers, before, strict=True):
+                each.setLevel(level)
+
     def init_destination(self, assignment_id, student_id):
+        self._progress.begin(student_id)
+        self._look_ahead()
         folder = Path(self._format_dest(assignment_id, student_id))
-        found = verdict.read(folder)
-        unfinished = found is None or found.kind == verdict.GRADER
-        if folder.exists() and unfinished and self.coursedir.notebook_id == "*":
-            self.log.warning("Grading %s again: %s", student_id, found or "its grading was cut short")
-            rmtree(str(folder))
+        if self.coursedir.notebook_id == "*":
+            why = self._why_again(assignment_id, student_id)
+            if folder.exists() and why:
+                self.log.warning("Grading %s again: %s", student_id, why)
+                (folder / verdict.FILENAME).unlink(missing_ok=True)  # first: what is left of the folder is unfinished
+                rmtree(str(folder))
+            elif folder.exists():
+                self._renew_lateness(assignment_id, student_id)
         process = super().init_destination(assignment_id, student_id)
         if process or folder.exists():
             self._seen.append((assignment_id, student_id))
+        if not process:
+            self._tell(assignment_id, student_id)  # where a run ended between the verdict and this
         return process
+
+    def _why_again(self, assignment_id, student_id):
+        """Why a submission is to be graded that was looked at before; "" where its grade stands."""
+        found = verdict.read(self._format_dest(assignment_id, student_id))
+        if found is None:
+            return "its grading was cut short"
+        if found.kind == verdict.GRADER:
+            return str(found)
+        if self.force:
+            return "you asked for it"
+        last = last_grading.read(self._last(assignment_id, student_id))
+        if last is None:
+            return "nothing says on what its grade depends"
+        changed = differing(last.fingerprint, self._fingerprint(assignment_id, student_id))
+        return f"{' and '.join(changed)} changed" if changed else ""
+
+    def _last(self, assignment_id, student_id):
+        return last_grading.path_of(Path(self.coursedir.root), student_id, assignment_id)
+
+    def _fingerprint(self, assignment_id, student_id):
+        steps = [*self.sanitize_preprocessors, *self.autograde_preprocessors]
+        names = [step if isinstance(step, str) else step.__name__ for step in steps]
+        parameters = {name: self.config.get(name.rpartition(".")[2], {}) for name in names}
+        submitted = self.coursedir.format_path(self.coursedir.submitted_directory, student_id, assignment_id)
+        return fingerprint(Path(submitted), self._release(assignment_id), parameters)
+
+    def _release(self, assignment_id):
+        """The cells of the instructor's notebooks, as plain data."""
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            return [
+                [notebook.name, cell.source, dict(cell.metadata)]
+                for notebook in gradebook.find_assignment(assignment_id).notebooks
+                for cell in _sources(notebook)
+            ]
+
+    def _renew_lateness(self, assignment_id, student_id):
+        """Have a new time of submission, or a new date when the lab is due, count for a grade that stands."""
+        self._set_timestamp(assignment_id, student_id)
+        penalties = AssignLatePenalties(parent=self)
+        names = {"assignment": assignment_id, "student": student_id, "db_url": self.coursedir.db_url}
+        for notebook in self._expected(assignment_id):
+            with contextlib.suppress(MissingEntry):
+                penalties.preprocess(new_notebook(), {"nbgrader": {**names, "notebook": notebook}})
+
+    def _set_timestamp(self, assignment_id, student_id):
+        """When it was handed in; unknown without a ``timestamp.txt``, even if an earlier submission had one."""
+        source = self.coursedir.format_path(self.coursedir.submitted_directory, student_id, assignment_id)
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook, contextlib.suppress(MissingEntry):
+            submission = gradebook.find_submission(assignment_id, student_id)
+            submission.timestamp = self.coursedir.get_existing_timestamp(source)
+            gradebook.db.commit()
+
+    def _remember(self, assignment_id, student_id, found):
+        """Write what this grade depends on, and what it was before."""
+        path = self._last(assignment_id, student_id)
+        previous, now = last_grading.read(path), self._fingerprint(assignment_id, student_id)
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            notebooks = gradebook.find_submission(assignment_id, student_id).notebooks
+            grades = [grade for notebook in notebooks for grade in notebook.grades]
+            cells = {grade.name: [float(grade.score), float(grade.max_score)] for grade in grades}
+        before, why = None, []
+        if previous is not None and not previous.told:  # that grading was cut short: its own "before" still counts
+            before, why = previous.before, previous.why
+        elif previous is not None:
+            before, why = previous.outcome, differing(previous.fingerprint, now)
+        without = [name for each in self.notebooks for name in _without_table(Path(self._format_dest(
+            assignment_id, student_id)) / Path(each).name)]  # fmt: skip
+        last = LastGrading(now, Outcome(cells, found.kind), without, before, why, told=False)
+        last_grading.write(last, path)
+
+    def _tell(self, assignment_id, student_id):
+        """Say what a regrade changed, and renew the student's feedback, if there is one."""
+        path = self._last(assignment_id, student_id)
+        last = last_grading.read(path)
+        if last is None or last.told:
+            return
+        if last.before is not None:
+            self.log.warning("%s", last_grading.what_changed(student_id, last))
+        page = Path(self.coursedir.format_path(self.coursedir.feedback_directory, student_id, assignment_id))
+        renewing = page.with_name(f".{page.name}.renewing")  # nbgrader removes the old page before it writes another
+        if page.is_dir() or renewing.exists():
+            renewing.touch()
+            coursedir = copy.copy(self.coursedir)
+            coursedir.student_id = student_id
+            nbgrader.converters.GenerateFeedback(coursedir=coursedir, parent=self.parent, force=True).start()
+            renewing.unlink()
+        last_grading.write(dataclasses.replace(last, told=True), path)
 
     def init_assignment(self, assignment_id, student_id):
         self._verdicts, self._notes = [], []
@@ -116,6 +309,7 @@ class CourseAutograde(nbgrader.converters.Autograde):
                 self.notebooks = [str(folder / f"{name}.ipynb") for name in self._expected(assignment_id)]
             with self._leaving_out(folder):
                 super().init_assignment(assignment_id, student_id)
+            self._set_timestamp(assignment_id, student_id)
 
     def convert_single_notebook(self, notebook_filename):
         resources = self.init_single_notebook_resources(notebook_filename)["nbgrader"]
@@ -136,8 +330,14 @@ class CourseAutograde(nbgrader.converters.Autograde):
         found = verdict.worst(self._verdicts) if self._verdicts else verdict.Verdict(verdict.OK)
         notes = [*self._notes, *found.notes]
         found = verdict.Verdict(found.kind, found.reason, notes, found.seconds)
-        verdict.write(found, self._format_dest(assignment_id, student_id))
         super().set_permissions(assignment_id, student_id)
+        folder = Path(self._format_dest(assignment_id, student_id))
+        with self._recording_faults(student_id):
+            durable.flush_files(folder)
+            self._remember(assignment_id, student_id, found)
+            verdict.write(found, folder)
+        self._graded.add(student_id)
+        self._tell(assignment_id, student_id)
 
     def _expected(self, assignment_id):
         """The names of the assignment's notebooks; none when there is no such assignment (nbgrader then says so)."""
@@ -313,3 +513,18 @@ def _restored(cell, source):
         if not source.metadata.nbgrader.locked:
             source.source = cell.source
     return source
+
+
+def _without_table(path):
+    """The ``grade_id`` of each check that ran to its end and showed no table: something took the table away."""
+    if not path.is_file():
+        return []
+    found = []
+    for cell in nbformat.read(path, as_version=4).cells:
+        is_check = cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade")
+        if is_check and re.search(r"\.score\(\)", cell.source):
+            failed = any(output.output_type == "error" for output in cell.outputs)
+            shown = "".join(str(output.get("data", {}).get("text/html", "")) for output in cell.outputs)
+            if not failed and TABLE not in shown:
+                found.append(_grade_id(cell))
+    return found

@@ -25,20 +25,20 @@ def main(arguments=None):
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a lab differs from its solution")
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="the folder that holds solutions/ and labs/")
     options = parser.parse_args(arguments)
-    solutions = sorted((options.root / "solutions").glob("*.py"))
-    if not solutions:
+    names = labs(options.root)
+    if not names:
         print(f"no solutions/*.py in {options.root}; run this in the repository's top folder", file=sys.stderr)
         return 2
     different = 0
-    for solution in solutions:
-        path = options.root / "labs" / f"{solution.stem}.ipynb"
-        wanted = nbformat.writes(release_notebook(solution.stem, options.root)) + "\n"
+    for name in names:
+        path = options.root / "labs" / f"{name}.ipynb"
+        wanted = nbformat.writes(release_notebook(name, options.root)) + "\n"
         found = path.read_text() if path.exists() else ""
         if wanted == found:
             print(f"{path.relative_to(options.root)} is up to date")
         elif options.check:
             different += 1
-            print(f"{path.relative_to(options.root)} is not what {solution.relative_to(options.root)} gives:")
+            print(f"{path.relative_to(options.root)} is not what solutions/{name}.py gives:")
             changes = difflib.unified_diff(
                 found.splitlines(), wanted.splitlines(), "committed", "generated", n=1, lineterm=""
             )
@@ -47,13 +47,18 @@ def main(arguments=None):
             path.parent.mkdir(exist_ok=True)
             path.write_text(wanted)
             print(f"{path.relative_to(options.root)} written")
-    extra = {path.stem for path in (options.root / "labs").glob("*.ipynb")} - {path.stem for path in solutions}
+    extra = {path.stem for path in (options.root / "labs").glob("*.ipynb")} - set(names)
     for name in sorted(extra):
         different += 1
         print(f"labs/{name}.ipynb has no solutions/{name}.py: write one, or remove the lab")
     if different and options.check:
         print("run `python -m ringzero.grading.build_labs` to write the labs anew")
     return 1 if different else 0
+
+
+def labs(root=None):
+    """The labs' names: a lab is what has a solution."""
+    return sorted(path.stem for path in ((Path(root) if root else _repository()) / "solutions").glob("*.py"))
 
 
 def source_notebook(lab, root=None):
@@ -116,8 +121,7 @@ def _released(lab, source):
 def _solution(lab, root):
     path = (Path(root) if root else _repository()) / "solutions" / f"{lab}.py"
     if not path.exists():
-        known = sorted(p.stem for p in path.parent.glob("*.py"))
-        raise FileNotFoundError(f"no lab {lab}: {path} is not there; there is {', '.join(known) or 'none'}")
+        raise FileNotFoundError(f"no lab {lab}: {path} is not there; there is {', '.join(labs(root)) or 'none'}")
     return path
 
 

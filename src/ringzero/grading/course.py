@@ -18,23 +18,33 @@ from pathlib import Path
 
 import nbformat
 
-from ringzero.grading import verdict
+from ringzero.grading import durable, last_grading, needs, report, verdict
 
 SAMPLE = "sample_"  # the sample students' names start so; others are never touched
 CONFIG = "nbgrader_config.py"
+GRADEBOOK = "RINGZERO_GRADEBOOK"  # the environment variable that names the gradebook's server, if it is on one
 
 
 @dataclass(frozen=True)
 class Grade:
-    """One submission: ``cells`` is ``{grade_id: (score, max)}`` in the lab's order; ``manual`` waits for a person."""
+    """One submission: ``cells`` is ``{grade_id: (score, max)}`` in the lab's order; ``manual`` waits for a person.
+
+    ``without_table`` names checks that ran and showed no table; ``penalty`` is in points, taken off for being late;
+    ``name`` and ``lms_id`` (the number in Canvas or Moodle) are those of the roster, if it has any.
+    """
 
     cells: dict
     verdict: verdict.Verdict
     manual: tuple = ()
+    without_table: tuple = ()
+    late_seconds: float = 0.0
+    penalty: float = 0.0
+    name: str = ""
+    lms_id: str = ""
 
     @property
     def score(self):
-        return sum(score for score, _ in self.cells.values())
+        return max(0.0, sum(score for score, _ in self.cells.values()) - self.penalty)
 
     @property
     def largest(self):
@@ -52,13 +62,32 @@ class Grade:
 
 @dataclass(frozen=True)
 class Course:
-    """The course directory that the ``nbgrader_config.py`` in ``top`` names, ``top/course``."""
+    """The course directory that the ``nbgrader_config.py`` in ``top`` names, ``top/course``.
+
+    ``sandboxed``: submissions run in sandboxes, as ``grading/execute.py`` says.
+    """
 
     top: Path
+    sandboxed: bool = False
 
     @property
     def root(self):
         return self.top / "course"
+
+    @property
+    def db_url(self):
+        """The address of the gradebook: ``gradebook.db`` in the course directory, or what the configuration says."""
+        from nbgrader.coursedir import CourseDirectory
+        from traitlets.config import PyFileConfigLoader
+
+        return CourseDirectory(config=PyFileConfigLoader(CONFIG, path=str(self.top)).load_config()).db_url
+
+    def gradebook(self):
+        """nbgrader's ``Gradebook``, to be used with ``with``."""
+        from nbgrader.api import Gradebook
+
+        self.root.mkdir(exist_ok=True)
+        return Gradebook(self.db_url, "ringzero")
 
     def hand_out(self, lab, source):
         """Put the instructor's notebook ``source`` in, and have nbgrader make the release and the gradebook from it."""
@@ -77,7 +106,9 @@ class Course:
 
     def autograde(self, lab, students="*", force=False):
         """Grade, and return the exit status: 0 unless a person must look at a submission."""
-        return self.nbgrader("autograde", lab, "--student", students, *(["--force"] if force else [])).returncode
+        options = ["--force"] if force else []
+        options.append(f"--ExecuteWithPapermill.sandbox={self.sandboxed}")
+        return self.nbgrader("autograde", lab, "--student", students, *options).returncode
 
     def feedback(self, lab, students="*"):
         self.nbgrader("generate_feedback", lab, "--student", students, "--force", check=True)
@@ -97,10 +128,8 @@ class Course:
 
     def grades(self, lab, students=None):
         """``{student: Grade}`` of what is graded, from nbgrader's database and the verdicts."""
-        from nbgrader.api import Gradebook
-
         found = {}
-        with Gradebook(f"sqlite:///{self.root / 'gradebook.db'}", "ringzero") as gradebook:
+        with self.gradebook() as gradebook:
             for submission in gradebook.assignment_submissions(lab):
                 name = submission.student.id
                 says = verdict.read(self.root / "autograded" / name / lab)
@@ -109,8 +138,36 @@ class Course:
                 order = {cell.name: i for i, cell in enumerate(gradebook.find_notebook(lab, lab).source_cells)}
                 grades = sorted((g for n in submission.notebooks for g in n.grades), key=lambda g: order.get(g.name, 0))
                 cells = {g.name: (float(g.score), float(g.max_score)) for g in grades}
-                found[name] = Grade(cells, says, tuple(g.name for g in grades if g.needs_manual_grade))
+                last = last_grading.read(last_grading.path_of(self.root, name, lab))
+                student = submission.student
+                found[name] = Grade(
+                    cells,
+                    says,
+                    manual=tuple(g.name for g in grades if g.needs_manual_grade),
+                    without_table=tuple(last.without_table) if last else (),
+                    late_seconds=submission.total_seconds_late,
+                    penalty=sum(n.late_submission_penalty or 0.0 for n in submission.notebooks),
+                    name=" ".join(filter(None, (student.first_name, student.last_name))),
+                    lms_id=student.lms_user_id or "",
+                )
         return found
+
+    def handed_in(self, lab):
+        """The students who handed something in."""
+        return {path.parent.name for path in (self.root / "submitted").glob(f"*/{lab}") if path.is_dir()}
+
+    def summary(self, lab):
+        """The class as text: the table, and who needs a look and why. Writes the same as HTML to ``report_of(lab)``."""
+        graded, handed_in = self.grades(lab), self.handed_in(lab)
+        durable.write(self.report_of(lab), report.page(lab, graded, handed_in))
+        lines = [table(graded, lab)] if graded else []
+        look = needs.of_class(graded, handed_in)
+        lines += [f"needs a look: {student}: {'; '.join(why)}" for student, why in look.items()]
+        return "\n".join(lines)
+
+    def report_of(self, lab):
+        """Where the HTML report of a lab lies."""
+        return self.root / "report" / f"{lab}.html"
 
     def grade_of(self, student, lab):
         """One student's ``Grade``. Raises RuntimeError where there is none: a fault of the grader."""
@@ -122,31 +179,29 @@ class Course:
 
     def forget(self, student):
         """Remove a student, with everything submitted and graded."""
-        from nbgrader.api import Gradebook, MissingEntry
+        from nbgrader.api import MissingEntry
 
-        for step in ("submitted", "autograded", "feedback"):
+        for step in ("submitted", "autograded", "graded", "feedback"):
             shutil.rmtree(self.root / step / student, ignore_errors=True)
-        if (self.root / "gradebook.db").exists():
-            database = f"sqlite:///{self.root / 'gradebook.db'}"
-            with Gradebook(database, "ringzero") as gradebook, suppress(MissingEntry):
-                gradebook.remove_student(student)
+        with self.gradebook() as gradebook, suppress(MissingEntry):
+            gradebook.remove_student(student)
 
 
 @contextmanager
-def temporary_course(lab, source):
+def temporary_course(lab, source, sandboxed=False):
     """A course of its own in a temporary folder, with ``lab`` handed out; graded by the repository's configuration."""
     with tempfile.TemporaryDirectory(prefix="ringzero-course-") as top:
         shutil.copy(repository() / CONFIG, top)
-        course = Course(Path(top))
+        course = Course(Path(top), sandboxed)
         course.hand_out(lab, source)
         yield course
 
 
-def grade(notebook, lab, source=None):
+def grade(notebook, lab, source=None, sandboxed=False):
     """The ``Grade`` of one submission (a notebook, or a file's bytes), by the whole of the grader."""
     from ringzero.grading import build_labs
 
-    with temporary_course(lab, build_labs.source_notebook(lab) if source is None else source) as course:
+    with temporary_course(lab, source or build_labs.source_notebook(lab), sandboxed) as course:
         course.submit("someone", lab, notebook)
         course.autograde(lab)
         return course.grade_of("someone", lab)

@@ -1,7 +1,12 @@
 """Run a submission's cells with papermill, under a clock of the grader's own.
 
-``ExecuteWithPapermill`` stands where nbgrader has ``Execute``. It injects the parameters, runs the notebook in a
-scratch folder, and turns whatever happens to the kernel into outputs that nbgrader scores: a kernel that dies or
+With ``sandbox``, the default, the student's cells run in a kernel in a box, the instructor's test cells in another one,
+where no cell of the student ever ran; they reach the student's functions as ``lab/handle.py`` says, and call them in
+another box: on ranks, or with ``lab/apart.py``. Locked cells without points, which both need, run in both. Without, one
+kernel runs all cells.
+
+``ExecuteWithPapermill`` stands where nbgrader has ``Execute``. It injects the parameters, runs the notebook in scratch
+folders, and turns whatever happens to the student's kernel into outputs that nbgrader scores: a kernel that dies or
 cannot be stopped costs the cell it happened in and the cells after it; the grades before it stand. What it says
 about the notebook goes to ``resources["ringzero_verdict"]``.
 """
@@ -12,8 +17,14 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Callable
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 
+from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from nbclient.util import run_sync
 from nbformat.v4 import new_output
 from nbgrader import utils
 from nbgrader.preprocessors import NbGraderPreprocessor
@@ -21,19 +32,48 @@ from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import Engine, papermill_engines
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
-from traitlets import Dict, Float, Integer, default
+from traitlets import Bool, Dict, Float, Integer, Unicode, default
 
 from ringzero.grading import verdict
-from ringzero.processes import die_with_parent
-from ringzero.processes.fence import Fence
+from ringzero.grading.provisioner import BoxedKernelManager
+from ringzero.processes import die_with_parent, sandbox
+from ringzero.processes.fence import MARK, Fence
 
 ENGINE = "ringzero-grading"
 INTERRUPT_SECONDS = 5  # how long an interrupted cell has to stop before the kernel is killed
+RANKS_FOR_CHECKS = """import torch
+import ringzero.lab.checks
+import ringzero.ranks.pool
+ringzero.ranks.pool.acquire(1)
+del torch, ringzero"""
 STOP_PRINTING = 20  # a cell that printed this many times the output limit is interrupted at once
 SIGNS = {  # words in a check's table that mean more than a wrong result
     verdict.LIMIT: re.compile(r"no end after \d+ s: .*"),
     verdict.STUDENT: re.compile(r"rank \d+ (raised|was ended by|ended with exit|was killed) .*"),
 }
+
+
+def why_not_here(config):
+    """Why this machine does not grade with this configuration, as a sentence that says what to do; None if it does."""
+    if not config.ExecuteWithPapermill.get("sandbox", True) or (missing := sandbox.missing_ability()) is None:
+        return None
+    what, seen, fix = missing
+    return (
+        f"Nothing was graded: a sandbox needs {what} ({seen}). {fix}. Or, if you trust each submission with your files "
+        "and with its own score: --ExecuteWithPapermill.sandbox=False"
+    )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run a notebook: the traits of ``ExecuteWithPapermill``. ``box`` is None where there are no boxes."""
+
+    parameters: dict
+    cell_seconds: float
+    notebook_seconds: float
+    output_bytes: int
+    box: sandbox.Limits | None
+    seal: str = ""
 
 
 class ExecuteWithPapermill(NbGraderPreprocessor):
@@ -43,15 +83,24 @@ class ExecuteWithPapermill(NbGraderPreprocessor):
     cell_seconds = Float(120.0, help="Wall-clock limit of a cell, in seconds.").tag(config=True)
     notebook_seconds = Float(300.0, help="Wall-clock limit of a whole notebook, in seconds.").tag(config=True)
     output_bytes = Integer(1_000_000, help="What a cell may print; the rest is dropped.").tag(config=True)
+    limits = Dict(help="What processes may take, as in `ringzero.processes.sandbox.Limits`.").tag(config=True)
+    sandbox = Bool(
+        True, help="Run submissions in sandboxes, and test cells, which use `Check`, in a kernel of their own."
+    ).tag(config=True)
+
+    seal = Unicode("", help="What the numbers of hidden cases follow from; see `ringzero seal`.").tag(config=True)
 
     @default("enabled")
     def _enabled_default(self):  # `nbgrader autograde --no-execute` disables the stock preprocessor by its name
         return self.config.Execute.get("enabled", True)
 
+    def settings(self):
+        box = sandbox.Limits(**self.limits) if self.sandbox else None
+        limits = self.cell_seconds, self.notebook_seconds, self.output_bytes
+        return Settings(dict(self.parameters), *limits, box, self.seal)
+
     def preprocess(self, nb, resources):
-        ran, notes, seconds = run(
-            nb, self.parameters, self.cell_seconds, self.notebook_seconds, self.output_bytes, self.log
-        )
+        ran, notes, seconds = (runner.get() or run)(nb, self.settings(), self.log)
         for cell, after in zip(nb.cells, ran, strict=True):
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = after.outputs, after.execution_count
@@ -60,26 +109,34 @@ class ExecuteWithPapermill(NbGraderPreprocessor):
         return nb, resources
 
 
-def run(nb, parameters, cell_seconds, notebook_seconds, output_bytes, log):
+# What stands for ``run`` below, if anything does: see ``ahead.py``.
+runner: ContextVar[Callable | None] = ContextVar("runner", default=None)
+
+
+def run(nb, settings, log):
     """Run a copy of ``nb``: the cells as they came out, what happened as ``[(kind, sentence)]``, the seconds it took.
 
     Raises only for faults of the grader, such as a kernel that does not start.
     """
+    box = settings.box
     kernel = nb.metadata.get("kernelspec", {}).get("name") or "python3"
     nb = load_notebook_node(_with_a_place_for_parameters(nb))
-    nb = parameterize_notebook(nb, dict(parameters), kernel_name=kernel, language="python", engine_name=ENGINE)
+    nb = parameterize_notebook(nb, dict(settings.parameters), kernel_name=kernel, language="python", engine_name=ENGINE)
     notes = []
     start = time.monotonic()
-    with Fence() as fence:
+    with ExitStack() as stack:
+        fence = stack.enter_context(Fence())
+        if box is not None:
+            stack.enter_context(sandbox.MemoryWatch(box, lambda said: notes.append((verdict.LIMIT, said))))
         papermill_engines.execute_notebook_with_engine(
             ENGINE,
             nb,
             kernel_name=kernel,
             progress_bar=False,
             fence=fence,
+            settings=settings,
             notes=notes,
             log=log,
-            limits={"cell": cell_seconds, "notebook": notebook_seconds, "output": output_bytes},
         )
     seconds = round(time.monotonic() - start, 2)
     return [cell for cell in nb.cells if not _is_injected(cell)], notes, seconds
@@ -105,11 +162,16 @@ def _is_injected(cell):
     return "injected-parameters" in cell.metadata.get("tags", [])
 
 
+def runs_in_the_tests_kernel(cell):
+    """Whether a cell is the instructor's: a test cell, or a locked one, which runs in the student's kernel, too."""
+    return utils.is_locked(cell)
+
+
 class GradingEngine(Engine):
-    """papermill's engine for grading: ``fence``, ``limits`` and ``notes`` as in ``run``."""
+    """papermill's engine for grading: ``fence``, ``settings`` and ``notes`` as in ``run``."""
 
     @classmethod
-    def execute_managed_notebook(cls, nb_man, kernel_name, *, fence, limits, notes, log, **_):
+    def execute_managed_notebook(cls, nb_man, kernel_name, *, fence, settings, notes, log, **_):
         client = GradingClient(
             nb_man,
             kernel_name=kernel_name,
@@ -122,38 +184,114 @@ class GradingEngine(Engine):
             shutdown_kernel="immediate",
             skip_cells_with_tag="",  # a tag must not get a cell out of running
         )
-        client.limits, client.notes = limits, notes
-        client.connection_file = str(fence.folder.parent / "kernel.json")
-        client.execute(
-            env=fence.environment,
-            cwd=str(fence.folder),
-            stdout=subprocess.DEVNULL,  # what the cells print comes through the kernel's messages
-            stderr=subprocess.DEVNULL,
-            preexec_fn=die_with_parent,
-        )
+        client.settings, client.notes, client.fence, client.box = settings, notes, fence, settings.box
+        client.execute()
 
 
 papermill_engines.register(ENGINE, GradingEngine)
 
 
 class GradingClient(PapermillNotebookClient):
-    """nbclient with a deadline for the whole notebook, and with a note where another client would raise."""
+    """nbclient with a deadline for the whole notebook, and with a note where another client would raise.
 
-    def create_kernel_manager(self):
-        manager = super().create_kernel_manager()
-        manager.transport = "ipc"  # no ports: nothing to collide with, nothing to connect to
-        manager.connection_file = self.connection_file
-        return manager
+    With a box there are two kernels. ``km`` and ``kc`` are those of the kernel that runs the next cell: the student's
+    but in ``_in_the_tests_kernel``.
+    """
 
-    def execute(self, **kwargs):
+    def execute(self):
         self.reset_execution_trackers()
-        with self.setup_kernel(**kwargs):
+        environment = dict(self.fence.environment)
+        self._kernels = []
+        try:
+            if self.box is None:
+                self._connected(self._start(environment, "student"))
+                self._seal()
+            else:
+                tests = self._start(environment | self._for_the_tests_kernel(self.box), "tests")
+                students = self._start(environment, "student", boxed=True)
+                self._tests = self._connected(tests)
+                self._seal()
+                if any(utils.is_grade(cell) and "Check(" in cell.source for cell in self.nb.cells):
+                    self._run_silently(RANKS_FOR_CHECKS)  # meanwhile the student's cells run
+                self._students = self._connected(students)
             self.papermill_execute_cells()
+        finally:
+            for manager, client in self._kernels:
+                self.km, self.kc = manager, client
+                self._cleanup_kernel()
         return self.nb
 
+    def _seal(self):
+        """In the kernel that is connected now, tests use the course's own hidden cases."""
+        if self.settings.seal:
+            self._run_silently(
+                f"import ringzero.lab.sealed\nringzero.lab.sealed.use({self.settings.seal!r})\ndel ringzero"
+            )
+
+    def _start(self, environment, name, boxed=False):
+        """Start a kernel whose files are in the folder ``name``, and return its manager."""
+        folder = self.fence.folder.parent / name
+        folder.mkdir()
+        self.kernel_manager_class = BoxedKernelManager if boxed else AsyncKernelManager
+        self.km = self.create_kernel_manager()
+        if boxed:
+            self.km.limits, self.km.marks = self.box, {MARK: environment[MARK]}
+        self.km.transport = "ipc"  # no ports: nothing to collide with, nothing to connect to
+        self.km.connection_file = str(folder / "kernel.json")
+        self.start_new_kernel(
+            env=environment,
+            cwd=str(self.fence.folder),
+            stdout=subprocess.DEVNULL,  # what the cells print comes through the kernel's messages
+            stderr=subprocess.DEVNULL,
+            preexec_fn=die_with_parent,
+        )
+        self._kernels.append((self.km, None))
+        return self.km
+
+    def _connected(self, manager):
+        self._kernels.remove((manager, None))
+        self.km = manager
+        self.start_new_kernel_client()
+        self._kernels.append((self.km, self.kc))
+        return self.km, self.kc
+
+    def _for_the_tests_kernel(self, box):
+        """What the environment of the tests' kernel says more: where the student's is, and which box ranks get."""
+        ranks = self.fence.folder.parent / "ranks"  # all that ranks write
+        ranks.mkdir()
+        more = {sandbox.STUDENTS_KERNEL: str(ranks.parent / "student" / "kernel.json"), "TMPDIR": str(ranks)}
+        return more | sandbox.asking_for(box)
+
+    @contextmanager
+    def _in_the_tests_kernel(self):
+        """Inside, cells run in the tests' kernel, numbered as if all cells ran in one."""
+        self.km, self.kc = self._tests
+        self.kc.execute(f"get_ipython().execution_count = {self.code_cells_executed + 1}", silent=True)
+        try:
+            yield
+        finally:
+            self.km, self.kc = self._students
+
+    def _run_where_it_belongs(self, cell, index):
+        """Run a cell in the student's kernel, a test cell in the tests', a locked cell without points in both."""
+        if self.box is not None and utils.is_grade(cell) and not utils.is_solution(cell):
+            if not run_sync(self.km.is_alive)():
+                raise DeadKernelError("Kernel died")
+            with self._in_the_tests_kernel():
+                self.execute_cell(cell, index)
+            self.kc.execute("pass")  # the student's kernel counts it, too
+            return
+        if self.box is not None and runs_in_the_tests_kernel(cell):
+            with self._in_the_tests_kernel():
+                self._run_silently(cell.source)
+        self.execute_cell(cell, index)
+
+    def _run_silently(self, source):
+        self.kc.execute(source, store_history=False)
+
     def papermill_execute_cells(self):
-        self._deadline = time.monotonic() + self.limits["notebook"]
-        self.timeout_func = lambda _: max(0.1, min(self.limits["cell"], self._deadline - time.monotonic()))
+        self._deadline = time.monotonic() + self.settings.notebook_seconds
+        self.timeout_func = lambda _: max(0.1, min(self.settings.cell_seconds, self._deadline - time.monotonic()))
         self.on_cell_error = self._note_timeout
         over = ""  # why the remaining cells do not run
         for index, cell in enumerate(self.nb.cells):
@@ -167,12 +305,15 @@ class GradingClient(PapermillNotebookClient):
             self.nb_man.cell_start(cell, index)
             try:
                 if _is_injected(cell):  # without a number, so that the student's cells keep theirs
+                    if self.box is not None:
+                        with self._in_the_tests_kernel():
+                            self._run_silently(cell.source)
                     self.execute_cell(cell, index, store_history=False)
                     self.code_cells_executed -= 1
                     continue
-                self.execute_cell(cell, index)
+                self._run_where_it_belongs(cell, index)
                 if self._stopped and time.monotonic() > self._deadline:
-                    over = f"the notebook's {self.limits['notebook']:g} s were over in cell [{number}]"
+                    over = f"the notebook's {self.settings.notebook_seconds:g} s were over in cell [{number}]"
             except DeadKernelError:
                 over = f"KERNEL DIED in cell [{number}]{self._how_the_kernel_ended()}"
                 self._end(cell, number, verdict.STUDENT, "KernelDied", over)
@@ -187,7 +328,9 @@ class GradingClient(PapermillNotebookClient):
         status = process.poll() if process is not None else None
         if status is None:
             return ""
-        return f" ({signal.Signals(-status).name})" if status < 0 else f" (exit status {status})"
+        ended_by = -status if status < 0 else status - 128  # as a box and a shell say it
+        known = {each.value: each.name for each in signal.Signals}
+        return f" ({known[ended_by]})" if ended_by in known else f" (exit status {status})"
 
     def _end(self, cell, number, kind, name, sentence):
         cell.execution_count = number
@@ -198,7 +341,7 @@ class GradingClient(PapermillNotebookClient):
         if execute_reply["content"]["ename"] != "TimeLimit":
             return
         self._stopped = True
-        limit = min(self.limits["cell"], self.limits["notebook"])
+        limit = min(self.settings.cell_seconds, self.settings.notebook_seconds)
         sentence = f"TIME LIMIT in cell [{self.code_cells_executed}]: stopped, at most {limit:g} s"
         self._end(cell, self.code_cells_executed, verdict.LIMIT, "TimeLimit", sentence)
 
@@ -206,16 +349,23 @@ class GradingClient(PapermillNotebookClient):
         if msg["msg_type"] in ("stream", "display_data", "execute_result", "update_display_data"):
             content = msg["content"]
             self._printed += len(content.get("text", "")) + sum(len(str(v)) for v in content.get("data", {}).values())
-            if self._printed > self.limits["output"] and msg["msg_type"] != "execute_result":
+            if self._printed > self.settings.output_bytes and msg["msg_type"] != "execute_result":
                 self._drop_output(cell)
-                if self._printed > STOP_PRINTING * self.limits["output"] and not self._told_to_stop:
+                if self._printed > STOP_PRINTING * self.settings.output_bytes and not self._told_to_stop:
                     self._told_to_stop = True
-                    self.km.provisioner.process.send_signal(signal.SIGINT)
+                    self._interrupt()
                 return None
         return super().process_message(msg, cell, cell_index)
 
+    def _interrupt(self):
+        provisioner = self.km.provisioner
+        if hasattr(provisioner, "interrupt"):
+            provisioner.interrupt()
+        else:
+            provisioner.process.send_signal(signal.SIGINT)
+
     def _drop_output(self, cell):
-        number, limit = self.code_cells_executed, self.limits["output"]
+        number, limit = self.code_cells_executed, self.settings.output_bytes
         sentence = f"OUTPUT LIMIT in cell [{number}]: all after {limit} bytes is dropped"
         if (verdict.LIMIT, sentence) not in self.notes:
             self.notes.append((verdict.LIMIT, sentence))

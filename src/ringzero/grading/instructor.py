@@ -1,22 +1,23 @@
-"""An instructor's commands: ``ringzero release LAB`` and ``ringzero grades LAB``."""
+"""An instructor's commands: ``ringzero release``, ``collect``, ``grade`` and ``grades``, each with a lab's name."""
 
-import csv
+import subprocess
+import sys
 from pathlib import Path
 
 import click
 
-from ringzero.grading.verdict import NEEDS_A_PERSON
+from ringzero.grading import exports
 
 
 def _course_of(lab):
     """The repository's course, if ``lab`` is one of its labs. Else a UsageError that names them."""
-    from ringzero.grading import course
+    from ringzero.grading import build_labs, course
 
     try:
         top = course.repository()
     except FileNotFoundError as error:
         raise click.UsageError(str(error)) from None
-    labs = sorted(path.stem for path in (top / "solutions").glob("[0-9]*.*"))
+    labs = build_labs.labs(top)
     if lab not in labs:
         raise click.UsageError(f"there is no lab {lab!r}; the labs are {', '.join(labs)}")
     return course.Course(top)
@@ -38,45 +39,110 @@ def release(labs):
 
 @click.command()
 @click.argument("lab")
-@click.option("--csv", "file", type=click.File("w"), help="Write a line for each student, too.")
-def grades(lab, file):
-    """Print the class's grades for LAB, and who needs a person."""
-    from ringzero.grading.course import table
-
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Submissions to execute at once.")
+@click.option("--scheduler", metavar="URL", help="Have the workers of this Dask scheduler execute them instead.")
+@click.option("--student", default="*", help="Only this student.  [default: all]")
+@click.option("--force", is_flag=True, help="Grade again what is graded.")
+def grade(lab, jobs, scheduler, student, force):
+    """Grade what was handed in for LAB, as `nbgrader autograde LAB` does, on more processors or machines."""
     course = _course_of(lab)
-    handed_in = {path.parent.name for path in (course.root / "submitted").glob(f"*/{lab}") if path.is_dir()}
+    if scheduler and jobs != 1:
+        raise click.UsageError(
+            f"--jobs {jobs} is for this machine; with --scheduler its workers say how many there are"
+        )
+    words = ["--student", student, *(["--force"] if force else []), f"--CourseAutograde.jobs={jobs}"]
+    if scheduler:
+        words.append(f"--CourseAutograde.scheduler={scheduler}")
+    sys.exit(subprocess.run([sys.executable, "-m", "nbgrader", "autograde", lab, *words], cwd=course.top).returncode)
+
+
+@click.command()
+@click.argument("lab")
+@click.option("--csv", "file", type=click.File("w"), help="Write a line for each student, too.")
+@click.option("--canvas", type=click.File("w"), help="Write a file that Canvas's gradebook imports, too.")
+def grades(lab, file, canvas):
+    """Print the class's grades for LAB, and who needs a look and why; write the same as an HTML page."""
+    course = _course_of(lab)
+    handed_in = course.handed_in(lab)
     if not handed_in:
         raise click.UsageError(f"nobody has handed in {lab}: there is no {_shown(course.root)}/submitted/STUDENT/{lab}")
+    click.echo(course.summary(lab))
+    click.echo(f"report: {_shown(course.report_of(lab))}")
     graded = course.grades(lab)
-    if graded:
-        click.echo(table(graded, lab))
-    for student, why in sorted(_needs_a_person(graded, handed_in).items()):
-        click.echo(f"needs a person: {student}: {why}")
     if file is not None:
-        _write(file, graded, handed_in)
+        exports.write_csv(file, graded, handed_in)
+    if canvas is not None:
+        exports.write_canvas(canvas, lab, graded)
 
 
-def _needs_a_person(graded, handed_in):
-    """``{student: why}``."""
-    needs = dict.fromkeys(handed_in - graded.keys(), "not graded: run nbgrader autograde")
-    for student, grade in graded.items():
-        reasons = [str(grade.verdict)] if grade.verdict.kind in NEEDS_A_PERSON else []
-        reasons += [f"{cell} waits for a grade" for cell in grade.manual]
-        if reasons:
-            needs[student] = "; ".join(reasons)
-    return needs
+@click.command()
+@click.argument("lab")
+@click.option("--into", "file", type=click.Path(dir_okay=False, path_type=Path), help="[default: LAB_gradescope.zip]")
+@click.option("--unsandboxed", is_flag=True, help="Trust each submission with the machine and with its own score.")
+def gradescope(lab, file, unsandboxed):
+    """Write the zip file that Gradescope takes as LAB's autograder."""
+    from ringzero.grading.gradescope import write_zip
+
+    _course_of(lab)
+    file = file or Path(f"{lab}_gradescope.zip")
+    write_zip(lab, file, unsandboxed)
+    click.echo(
+        f"{file}: upload it as the autograder of a programming assignment. It holds the solutions: keep it safe."
+    )
 
 
-def _write(file, graded, handed_in):
-    """A student who is not graded has no score there: an empty place, and not a 0."""
-    rows = csv.writer(file)
-    rows.writerow(["student", "score", "out of", "waits for a person", "verdict"])
-    for student in sorted(handed_in | graded.keys()):
-        grade = graded.get(student)
-        if grade is None:
-            rows.writerow([student, "", "", "", "not graded"])
-        else:
-            rows.writerow([student, grade.score, grade.largest, " ".join(grade.manual), grade.verdict])
+@click.command()
+@click.argument("lab")
+@click.option("--into", type=click.Path(file_okay=False, path_type=Path), required=True, help="A new folder.")
+def similar(lab, into):
+    """Write LAB's solutions of the class as plain files, which Dolos and JPlag compare."""
+    from ringzero.grading import similar
+
+    course = _course_of(lab)
+    if into.exists() and any(into.iterdir()):
+        raise click.UsageError(f"{into} is not empty; name a new folder")
+    names, left_out = similar.export(lab, course.root / "submitted", into)
+    for why in left_out:
+        click.echo(f"left out: {why}")
+    click.echo(f"{len(names)} solutions in {into}. Then one of:")
+    click.echo(f"  (cd {into} && zip -r solutions.zip info.csv solutions) and dolos run -l python {into}/solutions.zip")
+    click.echo(f"  java -jar jplag.jar -l python3 -bc {into / similar.TEMPLATE} {into / 'solutions'}")
+
+
+@click.command()
+def seal():
+    """Give the course a secret, from which the numbers of hidden cases follow. The repository's are public."""
+    from ringzero.grading import course
+    from ringzero.grading import seal as seals
+
+    try:
+        path = seals.make(course.Course(course.repository()).root)
+    except FileExistsError as error:
+        raise click.UsageError(str(error)) from None
+    click.echo(f"Hidden cases follow from {_shown(path)} from now on. Keep it safe, and show it to nobody.")
+
+
+@click.command()
+@click.argument("lab")
+@click.argument("file", type=click.Path(exists=True, path_type=Path))
+def collect(lab, file):
+    """Take the notebooks for LAB out of FILE: a zip file from Canvas or Moodle, or one with a folder a student."""
+    from ringzero.grading.collect import NotAZipError, notebooks
+
+    course = _course_of(lab)
+    try:
+        found, left_out = notebooks(file, lab)
+    except NotAZipError as error:
+        raise click.UsageError(str(error)) from None
+    for student, (content, origin) in sorted(found.items()):
+        place = course.root / "submitted" / student / lab / f"{lab}.ipynb"
+        same = place.is_file() and place.read_bytes() == content
+        if not same:
+            course.submit(student, lab, content)
+        click.echo(f"{student}: {origin}{' (as before)' if same else ''}")
+    for why in left_out:
+        click.echo(f"left out: {why}")
+    click.echo(f"{len(found)} collected. Then: nbgrader autograde {lab}")
 
 
 def _shown(path):

@@ -1,9 +1,10 @@
 """What the grader says about one submission, beside its score."""
 
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from ringzero.grading import durable
 
 OK = "ok"  # every cell ran and none raised
 STUDENT = "student fault"  # a cell raised, a check came back without a number, or the kernel died
@@ -36,17 +37,7 @@ def worst(verdicts):
 
 def write(verdict, folder):
     """Write ``verdict.json`` into ``folder``, whole or not at all: for a rerun it is the sign of a finished grade."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    unfinished = folder / f".{FILENAME}.{os.getpid()}"
-    try:
-        with open(unfinished, "w") as file:
-            json.dump(asdict(verdict), file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, folder / FILENAME)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    durable.write(Path(folder) / FILENAME, json.dumps(asdict(verdict), indent=1))
 
 
 def read(folder):

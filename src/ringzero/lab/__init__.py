@@ -5,13 +5,17 @@ about a run, and a ``harness`` is what is called on the ranks where the function
 Elsewhere: ``check_parameters``, ``launch``, ``cluster``, ``draw``, ``explore``, ``slide`` and ``written``.
 """
 
-from ringzero.lab import claims, harness
-from ringzero.lab.budget import launch
-from ringzero.lab.checks import LIBRARY, Check
-from ringzero.lab.claims import traffic
-from ringzero.lab.nodes import cluster
-from ringzero.lab.parameters import LabError, check_parameters, written
-from ringzero.lab.shown import draw, explore, slide
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ringzero.lab import claims, harness
+    from ringzero.lab.budget import launch
+    from ringzero.lab.checks import LIBRARY, Check
+    from ringzero.lab.claims import traffic
+    from ringzero.lab.nodes import cluster
+    from ringzero.lab.parameters import LabError, check_parameters, written
+    from ringzero.lab.shown import draw, explore, slide
 
 __all__ = [
     "LIBRARY",
@@ -28,3 +32,26 @@ __all__ = [
     "traffic",
     "written",
 ]
+
+_MODULES = {
+    "budget": ("launch",),
+    "checks": ("LIBRARY", "Check"),
+    "claims": ("traffic",),
+    "nodes": ("cluster",),
+    "parameters": ("LabError", "check_parameters", "written"),
+    "shown": ("draw", "explore", "slide"),
+}
+
+
+def __getattr__(name):  # lazily: a kernel that only hands over a function need not import torch
+    if name in ("claims", "harness"):
+        return importlib.import_module(f"ringzero.lab.{name}")
+    for module, names in _MODULES.items():
+        if name in names:
+            globals()[name] = getattr(importlib.import_module(f"ringzero.lab.{module}"), name)
+            return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ringzero.lab import execute, failure, handle
+from ringzero.lab import execute, failure, handle, hidden
 from ringzero.lab.claims import traffic
 from ringzero.lab.parameters import cells_that_ran
 from ringzero.lab.runs import NOT_RUN, Case, Claim, Run
@@ -29,16 +29,16 @@ from ringzero.lab.table import Row, Table
 from ringzero.ranks import devices
 
 LIBRARY = "ringzero's collectives"  # in ``built_from`` it allows what these are made of
-HIDDEN = "### BEGIN HIDDEN TESTS"  # a line of a test cell, which nbgrader takes out of what it hands out
 NOISE = ("terminate called after throwing", "  what():")  # gloo's last words: the reason has them in plain English
 
 
 class Verdict(NamedTuple):
-    """What came of one claim: ``why`` it does not hold, or None."""
+    """What came of one claim: ``why`` it does not hold, or None. ``hidden``: it was declared in a hidden test."""
 
     claim: str
     why: str | None
     weight: float
+    hidden: bool = False
 
 
 class Check:
@@ -78,7 +78,8 @@ class Check:
         self._runs: list[Run] = []
         self._twins: list[tuple[Run, Claim]] = []  # by NCCL's rules
         self._made: list[Run] = []  # those that ran
-        self._claims: list[tuple[str, list[Run], Claim, float]] = []
+        self._claims: list[tuple[str, list[Run], Claim, float, bool]] = []  # the last: hidden
+        self._cases: dict[str, bool] = {}  # in words, of each run that was declared: whether only in hidden tests
 
     def run(
         self,
@@ -100,6 +101,7 @@ class Check:
         kept = self._of_data and numel is not None and not strict
         run = Run(Case(ranks, numel, dtype, args, options, seed, kept=kept, strict=strict))
         self._runs.append(run)
+        self._cases[str(run.case)] = self._cases.get(str(run.case), True) and hidden.is_declared_hidden()
         return run
 
     def runs(self, *args: Any, ranks: Iterable[int], **options: Any) -> list[Run]:
@@ -120,11 +122,13 @@ class Check:
             twin = Run(dataclasses.replace(run.case, kept=False, strict=True), twin=run)
             self._runs.append(twin)
             self._twins.append((twin, claim))
-        self._claims.append(("the same by the rules of NCCL", [twin], claim, weight))
+        text = "the same by the rules of NCCL"
+        self._claims.append((text, [twin], claim, weight, hidden.is_declared_hidden()))
 
     def that(self, text: str, runs: Run | Iterable[Run], claim: Claim, weight: float = 1) -> None:
         """Check that ``claim`` holds for a run, or for each of several runs."""
-        self._claims.append((text, [runs] if isinstance(runs, Run) else list(runs), claim, weight))
+        runs = [runs] if isinstance(runs, Run) else list(runs)
+        self._claims.append((text, runs, claim, weight, hidden.is_declared_hidden()))
 
     def score(self) -> float:
         """Make the runs, show the table and return the points, a number from 0 to ``points``."""
@@ -134,17 +138,19 @@ class Check:
         total = sum(verdict.weight for verdict in self.verdicts) or 1
         rows: list[Row] = []
         said: dict[str, str] = {}  # reason -> the first claim that failed for it
-        for text, why, weight in self.verdicts:
+        for text, why, weight, is_hidden in self.verdicts:
             possible = self.points * weight / total
             reason = f"as for “{said[why]}”" if why in said else why or ""
-            rows.append(Row(text, why is None, reason, possible if why is None else 0.0, possible))
+            rows.append(Row(text, why is None, reason, possible if why is None else 0.0, possible, is_hidden))
             if why:
                 said.setdefault(why, text)
         if rows and all(row.holds for row in rows):
             points = self.points
         else:
             points = min(self.points, round(sum(row.points for row in rows), 2))
-        Table(self.name, tuple(rows), points, self.points, self._printed(), self._ran(), _more_to_come()).show()
+        shown, unseen = (tuple(case for case in self._cases if self._cases[case] is flag) for flag in (False, True))
+        printed, ran, more = self._printed(), self._ran(), _more_to_come()
+        Table(self.name, tuple(rows), points, self.points, printed, ran, more, shown, unseen).show()
         return float(points)
 
     def _execute(self):
@@ -168,9 +174,9 @@ class Check:
     def _device_of(self, ranks, strict):
         return devices.STRICT if strict else devices.of_a_check(self.device, ranks)
 
-    def _judge(self, text, runs, claim, weight):
+    def _judge(self, text, runs, claim, weight, is_hidden):
         reasons = (self._why_not(run, claim) for run in runs)
-        return Verdict(text, next((why for why in reasons if why is not None), None), weight)
+        return Verdict(text, next((why for why in reasons if why is not None), None), weight, is_hidden)
 
     def _why_not(self, run, claim):
         if run.wrong_on_gloo is not None:
@@ -235,7 +241,7 @@ class Check:
 def _more_to_come():
     """In a test cell as students get it, what is to be said beside its points."""
     cell = (cells_that_ran() or [""])[-1]
-    return "; hidden tests follow at hand-in" if ".score()" in cell and HIDDEN not in cell else ""
+    return "; hidden tests follow at hand-in" if ".score()" in cell and hidden.BEGIN not in cell else ""
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from ringzero.lab import budget, failure
 from ringzero.lab.handle import Handle
 from ringzero.lab.on_rank import GO_ON, play
 from ringzero.lab.runs import Run
-from ringzero.processes import plain
+from ringzero.processes import plain, sandbox
 from ringzero.ranks import RankError, RankTimeout
 from ringzero.record.operation import Operation
 
@@ -48,6 +48,7 @@ def _launch(runs, students, harness, device, ended):
     """One launch of all ``runs``. Returns those that must be run again, in a launch of their own."""
     name, seconds, ranks = students[0].name, budget.call_seconds(), runs[0].world_size
     with tempfile.TemporaryDirectory(prefix="ringzero-lab-") as directory:
+        sandbox.open_to_ranks(directory)
         start, error, printed = time.time(), None, []
         try:
             done = ringzero.launch(

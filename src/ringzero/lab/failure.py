@@ -13,6 +13,7 @@ from ringzero.record import sources
 from ringzero.record.operation import pairs
 
 _GLOO_PLACE = re.compile(r"\[(?:enforce fail at )?[^\]\s]*\.(?:cc|cpp|h):\d+\] ?")  # "[…/gloo/tcp/pair.cc:537] "
+_TYPE_OF_GRADIENT = re.compile(r"assign a gradient with dtype '(\w+)' to a tensor with grad_dtype '(\w+)'")
 
 
 def not_written(name: str) -> str:
@@ -84,9 +85,14 @@ def raised(rank: int, report: dict, student: Handle) -> str:
 
 
 def _plainly(message):
-    """A message without gloo's own places; what it says of a rank that is its own neighbour, in words."""
+    """A message without gloo's own places; what it says of a rank that is its own neighbour, in words.
+
+    Of a gradient of another type than its parameter, the two types: torch adds three sentences to them.
+    """
     if "Pair is not connected" in message and "[none]" in message:
         return "a rank sends to itself, or receives from itself, which gloo cannot do"
+    if types := _TYPE_OF_GRADIENT.search(message):
+        return f"the new .grad is {types[1].lower()}, its parameter is {types[2].lower()}: give both one dtype"
     return one_line(_GLOO_PLACE.sub("", message))
 
 

@@ -1,13 +1,14 @@
 """What a check holds of a student's function: its name, and bytes that the ranks load.
 
-A check never calls a student's function in its own process, nor looks into it. Today the bytes come from this kernel.
-A grader can have them sent from another one, without a change to any check.
+A check never calls a student's function in its own process, nor looks into it. On a student's machine the bytes come
+from the check's own kernel, in a grader from another one (``students_kernel``).
 """
 
 import dis
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ringzero.lab import students_kernel
 from ringzero.lab.parameters import notebook_names
 from ringzero.lab.stale import codes_of, why_stale
 from ringzero.record import sources
@@ -42,6 +43,8 @@ _seen: dict[str, tuple[object, int]] = {}  # name -> (what it named last, how ma
 
 def of(function: str | Callable) -> Handle:
     """The handle of what the notebook calls by this name now (a function can be given itself)."""
+    if isinstance(function, str) and students_kernel.is_apart():
+        return _from_the_students_kernel(function)
     import cloudpickle
 
     if isinstance(function, str):
@@ -67,6 +70,19 @@ def of(function: str | Callable) -> Handle:
     return Handle(name, version, code, instructions, cells=_cells(value), globals=_globals(value))
 
 
+def _from_the_students_kernel(name):
+    try:
+        return Handle(name, **students_kernel.ask(name))
+    except Exception as error:  # a student's kernel may answer anything, or nothing
+        why = f"{type(error).__name__}: {error}"
+        return Handle(name, problem=f"{name} cannot be had from the notebook's kernel ({why})")
+
+
+def exported(name: str) -> str:
+    """In a student's kernel: the handle of what it calls ``name``, as text for the kernel of the checks."""
+    return students_kernel.as_text(of(name))
+
+
 def _cells(value):
     labels = {name: label for name, (label, _) in sources.collect().items()}
     return frozenset(labels.get(code.co_filename, code.co_filename) for code in codes_of(value))
@@ -79,4 +95,4 @@ def _globals(value):
 
 def newest(old: Handle) -> Handle:
     """The handle of what the notebook calls by the same name now; ``old`` if it is nothing of the notebook's."""
-    return of(old.name) if old.name in notebook_names() else old
+    return of(old.name) if students_kernel.is_apart() or old.name in notebook_names() else old

@@ -26,9 +26,7 @@ PATIENCE_SECONDS = 1.0  # how long a rank that has played a case waits for the o
 PATIENCE_AFTER_AN_ERROR_SECONDS = 0.3
 # CPU time in one case without an import, several times what any takes: then a loop is endless. Ranks share cores, so
 # that with several of them it takes longer until one has used its time.
-COMPUTES_SECONDS = 2.5
-SEVERAL_COMPUTE_SECONDS = 2.5
-COLLECTIVE_COMPUTES_SECONDS = 2.5  # a function of a tensor, without a harness that trains
+COMPUTES_SECONDS = 1.6
 GUARD = 8  # elements on either side of a tensor that the function must not touch
 GO_ON, STOP = "go on", "stop"  # what comes after a case
 
@@ -109,12 +107,6 @@ def _leave(report, directory, index):
     unfinished.rename(path)
 
 
-def _longest(case):
-    if case.ranks == 1:
-        return COMPUTES_SECONDS
-    return SEVERAL_COMPUTE_SECONDS if case.numel is None else COLLECTIVE_COMPUTES_SECONDS
-
-
 @contextlib.contextmanager
 def _endless_loops_end(seconds: float) -> Iterator[None]:
     """Inside, EndlessLoop is raised where a rank is when it has computed for so many ``seconds``, waiting not counted.
@@ -178,7 +170,7 @@ class Player:
                 given = stack.enter_context(payloads())
             else:
                 stack.enter_context(no_other_way())
-            stack.enter_context(_endless_loops_end(_longest(case)))
+            stack.enter_context(_endless_loops_end(COMPUTES_SECONDS))
             value = self._function(*args, **case.options)
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()

@@ -21,15 +21,15 @@ from ringzero.lab.runs import Run
 
 SMALL = 6  # numbers below are ranks, stages, bytes of a type, or special: they stay
 MOST_RANKS = 1_000_000  # what is more is bytes
-_run = Check.run
+own = Check.run
 
 
 def use(shape: int) -> None:
     """From now on runs are declared with the numbers of this ``shape``; 0 are the lab's own."""
-    Check.run = functools.partialmethod(_other, shape) if shape else _run  # type: ignore[method-assign, assignment]
+    Check.run = functools.partialmethod(other, shape) if shape else own  # type: ignore[method-assign, assignment]
 
 
-def _other(
+def other(
     check: Check, shape: int, /, *args: Any, numel: int | None = None, ranks: int | None = None, **options: Any
 ) -> Run:
     """``Check.run`` with other numbers."""
@@ -37,7 +37,7 @@ def _other(
     n = ranks or check._ranks or check.world_size
     args, options = changed(check.name, harness, args, options, n, shape)
     more = numel if "sizes" in options else _more(numel, n, shape)  # sizes are those of the tensor's pieces
-    run: Run = _run(check, *args, numel=more, ranks=ranks, **options)
+    run: Run = own(check, *args, numel=more, ranks=ranks, **options)
     run.case = dataclasses.replace(run.case, seed=run.case.seed + shape)
     return run
 

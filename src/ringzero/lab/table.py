@@ -1,23 +1,33 @@
 """The table that a check shows: a row for each claim, with its verdict, the reason and the points."""
 
 import html
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+
+METADATA = "ringzero_check"  # under this name the display of a table has the same as plain data, for a feedback page
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table. ``reason`` says why the claim does not hold and is empty if it does."""
+    """One line of the table. ``reason`` says why the claim does not hold and is empty if it does.
+
+    ``hidden``: the claim was declared in a hidden test.
+    """
 
     claim: str
     holds: bool
     reason: str
     points: float
     possible: float
+    hidden: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
-    """The verdicts, as a notebook or a terminal shows them."""
+    """The verdicts, as a notebook or a terminal shows them.
+
+    ``shown_cases`` and ``hidden_cases`` are the calls in words, as in the reasons; those that only hidden tests make
+    are the second.
+    """
 
     name: str
     rows: tuple[Row, ...]
@@ -26,6 +36,8 @@ class Table:
     printed: tuple[str, ...] = ()  # lines that the ranks printed
     ran: str = ""  # on what the ranks ran
     more: str = ""  # what is to be said beside the points
+    shown_cases: tuple[str, ...] = ()
+    hidden_cases: tuple[str, ...] = ()
 
     def __repr__(self):
         lines = [f"{self.name}: {self.points:g} of {self.possible:g} points{self.more}"]
@@ -56,6 +68,19 @@ class Table:
             f"<tbody>{''.join(cells)}</tbody></table>{ran}{details}"
         )
 
+    def as_data(self) -> dict:
+        """The table as plain data: what it says, not what the ranks printed."""
+        return {
+            "function": self.name,
+            "points": self.points,
+            "possible": self.possible,
+            "rows": [asdict(row) for row in self.rows],
+            "shown_cases": list(self.shown_cases),
+            "hidden_cases": list(self.hidden_cases),
+            "ran": self.ran,
+            "printed": bool(self.printed),
+        }
+
     def show(self) -> None:
         """Display the table: as HTML in a notebook, as text elsewhere."""
         try:
@@ -67,4 +92,4 @@ class Table:
         if get_ipython() is None:
             print(self)
         else:
-            display(self)
+            display(self, metadata={METADATA: self.as_data()})

@@ -1,4 +1,4 @@
-"""Who a process's parent is, and what happens when the parent ends: Linux's ``prctl``, nothing on other systems."""
+"""What a process is to others, its parent above all: Linux's ``prctl``, nothing on other systems."""
 
 import contextlib
 import ctypes
@@ -6,7 +6,7 @@ import signal
 import sys
 from typing import Any
 
-_PDEATHSIG, _SET_SUBREAPER, _GET_SUBREAPER = 1, 36, 37  # <linux/prctl.h>
+_PDEATHSIG, _DUMPABLE, _SET_SUBREAPER, _GET_SUBREAPER = 1, 4, 36, 37  # <linux/prctl.h>
 
 
 def die_with_parent() -> None:
@@ -24,6 +24,11 @@ def adopts_orphans() -> bool:
     value = ctypes.c_int()
     _prctl(_GET_SUBREAPER, ctypes.byref(value))
     return bool(value.value)
+
+
+def stay_visible() -> None:
+    """After a change of its rights: let other processes of this user look into this one, as before."""
+    _prctl(_DUMPABLE, 1)
 
 
 def _prctl(option: int, argument: Any) -> None:

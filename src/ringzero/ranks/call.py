@@ -151,23 +151,45 @@ def launch(
             f'may_lose=True does not work with device="{device}": by NCCL\'s rules the survivors of a lost rank hang '
             'for good; use device="cpu"'
         )
+    if warm:
+        return on_warm_ranks(job, world_size, device, timeout, trace, may_lose)
+    with _lock, contextlib.closing(pool.Pool(world_size, warm=False)) as cold:
+        return _call(cold, job, world_size, device, timeout, trace, may_lose)
+
+
+def on_warm_ranks(
+    job: bytes,
+    world_size: int,
+    device: str,
+    timeout: float,
+    trace: bool,
+    may_lose: bool,
+    nodes: tuple[int, ...] = (),
+) -> Ranks:
+    """Run the pickled ``job``, as ``launch`` says, on this process's warm ranks.
+
+    ``nodes`` are the process ids of those that hold the nodes of an emulated cluster; each has equally many ranks.
+    """
     with _lock:
-        if not warm:
-            cold = pool.Pool(world_size, warm=False)
-            with contextlib.closing(cold):
-                return call(cold, job, world_size, device, timeout, trace, may_lose)
         ranks = pool.acquire(world_size, job)
         try:
-            return call(ranks, job, world_size, device, timeout, trace, may_lose)
+            return _call(ranks, job, world_size, device, timeout, trace, may_lose, nodes)
         finally:
             if ranks.broken:
                 pool.stop()
 
 
-def call(
-    ranks: pool.Pool, job: bytes, world_size: int, device: str, timeout: float, trace: bool, may_lose: bool
+def _call(
+    ranks: pool.Pool,
+    job: bytes,
+    world_size: int,
+    device: str,
+    timeout: float,
+    trace: bool,
+    may_lose: bool,
+    nodes: tuple[int, ...] = (),
 ) -> Ranks:
-    """Run the pickled ``job`` on the first ``world_size`` ranks of a pool; see ``launch``."""
+    """Run the pickled ``job`` on the first ``world_size`` ranks of a pool."""
     try:
         with ranks.call_directory() as directory:
             (directory / "job.pkl").write_bytes(job)
@@ -176,7 +198,7 @@ def call(
             message = {
                 "call": str(directory),
                 "world_size": world_size,
-                "ranks_per_node": ranks.ranks_per_node,
+                "nodes": nodes,
                 "device": device,
                 "timeout": timeout,
                 "trace": bool(trace),

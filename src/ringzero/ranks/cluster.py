@@ -22,9 +22,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from ringzero.ranks import call, pool
+from ringzero.ranks import call, node, pool
 
-INTERFACE, PORT = "eth0", 29001  # of every node; the usual 29500 is free for what the user runs there
 NEW_NETWORK = ("unshare", "--user", "--map-root-user", "--net")
 UNITS = {"bit": 1, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 
@@ -63,8 +62,7 @@ class Cluster:
             "delay": delay,
         }
         self._switch: subprocess.Popen[str] | None = None
-        self._pool: pool.Pool | None = None
-        self._holders: list[int] = []
+        self._holders: list[int] = []  # process ids, one in each node
 
     def __enter__(self) -> "Cluster":
         try:
@@ -87,10 +85,7 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """End the ranks and the network."""
-        ranks_pool, self._pool = self._pool, None
-        if ranks_pool is not None:
-            ranks_pool.close()
+        """End the network."""
         switch, self._switch = self._switch, None
         if switch is not None:
             pipes = [pipe for pipe in (switch.stdin, switch.stdout, switch.stderr) if pipe is not None]
@@ -108,15 +103,12 @@ class Cluster:
         trace: bool = False,
         may_lose: bool = False,
     ) -> call.Ranks:
-        """``ringzero.launch`` on all ranks of this cluster, on the CPU. Node n has the ranks n·r to n·r + r - 1."""
+        """``ringzero.launch`` on all ranks of this cluster, on the CPU. Node n has the ranks n·r to n·r + r - 1.
+
+        The ranks are those of ``launch``: for each call, a fork of each enters its node.
+        """
         job = call.prepare(fn, args, self.world_size, timeout)
-        if self._pool is not None and (self._pool.broken or not self._pool.alive()):
-            self._pool.close()
-            self._pool = None
-        if self._pool is None:
-            nodes = [self._node(number) for number in range(self.nodes)]
-            self._pool = pool.Pool(self.world_size, nodes, job=job)
-        return call.call(self._pool, job, self.world_size, "cpu", timeout, trace, may_lose)
+        return call.on_warm_ranks(job, self.world_size, "cpu", timeout, trace, may_lose, tuple(self._holders))
 
     def run(self, *command: str, timeout: float = 120.0) -> list[str]:
         """Run a command on every node at once, as Slurm's ``srun`` does; the nodes' outputs, a list of strings.
@@ -125,14 +117,14 @@ class Cluster:
         Raises RuntimeError with what the first node that failed, or did not end in ``timeout`` seconds, had printed.
         """
         with tempfile.TemporaryDirectory(prefix="ringzero-cluster-") as directory, contextlib.ExitStack() as cleanup:
-            outputs = [open(f"{directory}/{node}", "w+") for node in range(self.nodes)]  # noqa: SIM115
+            outputs = [open(f"{directory}/{number}", "w+") for number in range(self.nodes)]  # noqa: SIM115
             processes = []
-            for node, output in enumerate(outputs):
+            for number, output in enumerate(outputs):
                 cleanup.callback(output.close)
-                environment = pool.rank_environment(self.world_size, INTERFACE)
-                environment |= {"SLURM_NODEID": str(node), "SLURM_NNODES": str(self.nodes)}
+                environment = pool.rank_environment(self.world_size, node.INTERFACE)
+                environment |= {"SLURM_NODEID": str(number), "SLURM_NNODES": str(self.nodes)}
                 process = subprocess.Popen(
-                    [*self._enter(node), *command],
+                    [*self._enter(number), *command],
                     env=environment,
                     stdin=subprocess.DEVNULL,
                     stdout=output,
@@ -149,22 +141,18 @@ class Cluster:
             for output in outputs:
                 output.seek(0)
                 said.append(output.read())
-            for node, process in sorted(enumerate(processes), key=lambda pair: pair[1].returncode is None):
+            for number, process in sorted(enumerate(processes), key=lambda pair: pair[1].returncode is None):
                 if process.returncode != 0:
                     how = (
                         f"ended with {process.returncode}"
                         if process.returncode
                         else f"was not done after {timeout:g} s"
                     )
-                    raise RuntimeError(f"node {node}: {shlex.join(command)} {how}:\n{said[node]}")
+                    raise RuntimeError(f"node {number}: {shlex.join(command)} {how}:\n{said[number]}")
             return said
 
     def _enter(self, number: int) -> tuple[str, ...]:
         return ("nsenter", "--preserve-credentials", "--user", "--net", "--target", str(self._holders[number]), "--")
-
-    def _node(self, number: int) -> pool.Node:
-        rendezvous = ("--nnodes", self.nodes, "--node-rank", number, "--master-addr", address(0), "--master-port", PORT)
-        return pool.Node(self._enter(number), (*map(str, rendezvous), "--local-addr", address(number)), INTERFACE)
 
     def __repr__(self) -> str:
         rates = {name: self.spec[name] for name in ("inter_node", "intra_node")}

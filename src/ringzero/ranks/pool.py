@@ -1,4 +1,4 @@
-"""The notebook's side of the ranks: one ``torchrun`` a node, one socket, one call at a time."""
+"""The notebook's side of the ranks: one ``torchrun``, one socket, one call at a time."""
 
 import atexit
 import contextlib
@@ -7,19 +7,20 @@ import os
 import selectors
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from ringzero import processes
+from ringzero.processes import sandbox
 from ringzero.ranks import warm_rank
 
-INTERPRETERS = 2  # on each node: see ``warm_rank``
+INTERPRETERS = 2  # see ``warm_rank``
 RANKS = 8  # of this process's pool, at least: one more costs milliseconds, and a later call with more ranks seconds
 MARK = "RINGZERO_POOL"  # in the environment of all that a pool starts: the folder of its pool
 # glibc gives freed memory back to the system, and every page that is taken again costs a microsecond: up to a tenth of
@@ -29,18 +30,6 @@ START_SECONDS = 600.0  # far above what torchrun takes on a busy machine; one th
 GOODBYE_SECONDS = 5.0  # for a worker to end what its call started
 _current: "Pool | None" = None  # the pool of this process
 wished: set[str] = set()  # modules that ranks of this process's pools had to import; later pools start with them
-
-
-@dataclass(frozen=True)
-class Node:
-    """How to start a node's ranks: the command to enter it, torchrun's options to find other nodes, its interface."""
-
-    enter: tuple[str, ...] = ()
-    rendezvous: tuple[str, ...] = ("--standalone",)
-    interface: str | None = None
-
-
-THIS_MACHINE = Node()
 
 
 def acquire(world_size: int, job: bytes = b"") -> "Pool":
@@ -67,23 +56,16 @@ atexit.register(stop)
 class Pool:
     """``world_size`` ranks under ``torchrun``, connected to this process by a Unix socket.
 
-    The ranks end when ``close`` is called and when this process ends, however it ends. ``nodes`` are the machines they
-    live on, equally many on each. Ranks that are not ``warm`` import torch anew in every call. Those that are have
-    torch, what the first ``job`` will import as far as can be seen, and what ranks of other pools of this process had
-    to import.
+    The ranks end when ``close`` is called and when this process ends, however it ends. Ranks that are not ``warm``
+    import torch anew in every call. Those that are have torch, what the first ``job`` will import as far as can be
+    seen, and what ranks of other pools of this process had to import.
     """
 
-    def __init__(
-        self,
-        world_size: int,
-        nodes: Sequence[Node] = (THIS_MACHINE,),
-        warm: bool = True,
-        job: bytes = b"",
-    ):
-        self.world_size, self.ranks_per_node = world_size, world_size // len(nodes)
+    def __init__(self, world_size: int, warm: bool = True, job: bytes = b""):
+        self.world_size = world_size
         self.owner = os.getpid()
         self.broken = False  # a rank is gone or out of step: end this pool, start another
-        self.agents: list[subprocess.Popen[bytes]] = []  # the torchrun of each node
+        self.agent: subprocess.Popen[bytes] | None = None  # torchrun
         self.workers: list[socket.socket] = []  # by rank
         self.pids: list[int] = []  # by rank
         self.parents: set[int] = set()  # the interpreters that forked the ranks
@@ -92,38 +74,36 @@ class Pool:
         self.directory = Path(tempfile.mkdtemp(prefix="ringzero-", dir=processes.short_temporary_folder()))
         self._selector = selectors.DefaultSelector()
         try:
-            self._start(nodes, [*warm_rank.foreseen(job), *sorted(wished)] if warm else ["--cold"])
+            self._start([*warm_rank.foreseen(job), *sorted(wished)] if warm else ["--cold"])
         except BaseException:
             self.close()
             raise
 
-    def _start(self, nodes: Sequence[Node], options: list[str]) -> None:
+    def _start(self, options: list[str]) -> None:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with contextlib.closing(listener):
             address = self.directory / "pool.sock"
             listener.bind(str(address))
+            sandbox.open_to_ranks(self.directory, address)
             listener.listen(self.world_size)
             listener.settimeout(0.1)
-            worker = ["-m", "ringzero.ranks.warm_rank", str(address), str(self.ranks_per_node), *options]
-            interpreters = min(INTERPRETERS, self.ranks_per_node)
+            worker = ["-m", "ringzero.ranks.warm_rank", str(address), str(self.world_size), *options]
+            torchrun = torchrun_command(min(INTERPRETERS, self.world_size), self.directory / "logs")
             # torch._dynamo makes a folder for inductor's files when it is imported: it goes with the pool.
             cache = {"TORCHINDUCTOR_CACHE_DIR": str(self.directory / "inductor")}
-            for number, node in enumerate(nodes):
-                torchrun = torchrun_command(interpreters, self.directory / f"logs-{number}", node.rendezvous)
-                with open(self.directory / f"torchrun-{number}.log", "wb") as log:
-                    agent = subprocess.Popen(
-                        [*node.enter, *torchrun, *worker],
-                        stdin=subprocess.DEVNULL,
-                        stdout=log,
-                        stderr=log,
-                        env=cache | rank_environment(self.world_size, node.interface) | {MARK: str(self.directory)},
-                        start_new_session=True,  # Ctrl-C in the terminal reaches the notebook only
-                    )
-                self.agents.append(agent)
+            with open(self.directory / "torchrun.log", "wb") as log:
+                self.agent = subprocess.Popen(
+                    self._in_its_box([*torchrun, *worker]),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=cache | rank_environment(self.world_size) | {MARK: str(self.directory)},
+                    start_new_session=True,  # Ctrl-C in the terminal reaches the notebook only
+                )
             deadline = time.monotonic() + START_SECONDS
             workers: dict[int, tuple[socket.socket, int]] = {}
             while len(workers) < self.world_size:
-                if not self._agents_live() or time.monotonic() > deadline:
+                if not self._agent_lives() or time.monotonic() > deadline:
                     self.workers, self.pids = map(list, zip(*workers.values(), strict=True)) if workers else ([], [])
                     raise RuntimeError(self._start_failure())
                 with contextlib.suppress(TimeoutError):
@@ -131,30 +111,38 @@ class Pool:
                     connection.settimeout(START_SECONDS)
                     hello = json.loads(connection.makefile("rb").readline())
                     connection.setblocking(True)
-                    workers[hello["rank"]] = (connection, hello["pid"])
-                    self.parents.add(hello["parent"])
+                    pid = _process_behind(connection, hello["pid"])
+                    workers[hello["rank"]] = (connection, pid)
+                    self.parents.add(hello["parent"] if pid == hello["pid"] else _parent(pid))
         self.workers = [workers[rank][0] for rank in range(self.world_size)]
         self.pids = [workers[rank][1] for rank in range(self.world_size)]
         for rank, connection in enumerate(self.workers):
             self._buffers[rank] = b""
             self._selector.register(connection, selectors.EVENT_READ, rank)
 
-    def _start_failure(self) -> str:
-        said = "".join(log.read_text(errors="replace")[-3000:] for log in sorted(self.directory.glob("torchrun-*.log")))
-        ended = {agent.returncode for agent in self.agents if agent.poll() is not None}
-        how = f"It ended with {', '.join(map(str, ended))}" if ended else f"It took more than {START_SECONDS:g} s"
-        return f"torchrun could not start {self.world_size} ranks. {how} and said:\n{said}"
+    def _in_its_box(self, command: list[str]) -> list[str]:
+        """The command, in a box if this process was asked to trust no rank."""
+        limits = sandbox.limits_asked_for()
+        if limits is None:
+            return command
+        return sandbox.enclosed(command, [Path(tempfile.gettempdir())], limits)
 
-    def _agents_live(self) -> bool:
-        return all(agent.poll() is None for agent in self.agents)
+    def _start_failure(self) -> str:
+        said = (self.directory / "torchrun.log").read_text(errors="replace")[-3000:]
+        ended = self.agent.poll() if self.agent is not None else None
+        how = f"It took more than {START_SECONDS:g} s" if ended is None else f"It ended with {ended}"
+        return f"torchrun could not start ranks (a pool of {self.world_size}, for all calls). {how} and said:\n{said}"
+
+    def _agent_lives(self) -> bool:
+        return self.agent is not None and self.agent.poll() is None
 
     def own_processes(self) -> set[int]:
-        """The process ids of torchruns and warm ranks: what runs between calls."""
-        return {*self.pids, *self.parents, *(agent.pid for agent in self.agents)}
+        """The process ids of torchrun and warm ranks: what runs between calls."""
+        return {*self.pids, *self.parents, *([] if self.agent is None else [self.agent.pid])}
 
     def alive(self) -> bool:
         """Whether the next call can use this pool. Between calls a rank is silent: what can be read is its end."""
-        return not self.broken and self._agents_live() and not self._selector.select(0)
+        return not self.broken and self._agent_lives() and not self._selector.select(0)
 
     @contextlib.contextmanager
     def call_directory(self) -> Iterator[Path]:
@@ -162,6 +150,7 @@ class Pool:
         self._calls += 1
         directory = self.directory / f"call-{self._calls}"
         (directory / "tmp").mkdir(parents=True)
+        sandbox.open_to_ranks(directory, directory / "tmp")
         try:
             yield directory
         finally:
@@ -200,10 +189,10 @@ class Pool:
             with contextlib.suppress(OSError):
                 connection.close()  # a worker that reads end-of-file kills its child and leaves
         self._selector.close()
-        for agent in self.agents:
+        if self.agent is not None:
             with contextlib.suppress(OSError):
-                os.killpg(agent.pid, signal.SIGKILL)  # torchrun's own way to end takes seconds
-            agent.wait()
+                os.killpg(self.agent.pid, signal.SIGKILL)  # torchrun's own way to end takes seconds
+            self.agent.wait()
         deadline = time.monotonic() + GOODBYE_SECONDS
         for pid in self.pids:  # a worker ends what its call started, unless the call killed or stopped the worker
             _wait_gone(pid, deadline)
@@ -211,17 +200,16 @@ class Pool:
         processes.remove(self.directory)
 
 
-def torchrun_command(
-    workers: int, log_directory: str | Path, rendezvous: Sequence[str] = ("--standalone",)
-) -> list[str]:
+def torchrun_command(workers: int, log_directory: str | Path) -> list[str]:
     """The command line of one node's ``torchrun`` for so many ``workers``; ``--standalone`` takes a free port."""
-    command = [sys.executable, "-m", "torch.distributed.run", *rendezvous, "--nproc-per-node", str(workers)]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(workers)]
     return [*command, "--log-dir", str(log_directory)]
 
 
 def rank_environment(world_size: int, interface: str | None = None) -> dict[str, str]:
-    """The environment of a new rank; ``interface`` is its node's to the other nodes. What the user has set stays."""
-    environment = dict(os.environ)
+    """The environment of a new rank; ``interface`` is its node's to the other nodes. What the user has set stays,
+    but in a box, where it may hold secrets."""
+    environment = sandbox.environment_of_ranks()
     environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // world_size)))
     for name, size in KEPT.items():
         environment.setdefault(name, str(size))
@@ -236,6 +224,19 @@ def rank_environment(world_size: int, interface: str | None = None) -> dict[str,
         dict.fromkeys([package_root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))])
     )
     return environment
+
+
+def _process_behind(connection: socket.socket, says: int) -> int:
+    """The process id of who connected, as this process counts: in a box the numbers are others."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return says
+    return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+
+def _parent(pid: int) -> int:
+    import psutil
+
+    return psutil.Process(pid).ppid()
 
 
 def _wait_gone(pid: int, deadline: float) -> None:

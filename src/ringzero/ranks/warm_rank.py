@@ -1,10 +1,10 @@
 """One rank between calls: torch imported, no threads, no CUDA context; it forks a clean child for each call.
 
-``torchrun`` starts two interpreters on each node, which import torch and fork the ranks: one the even ranks, one the
-odd ones. To import takes two seconds of a core and 150 MB, so it is done twice and not by every rank. Forked from one
-interpreter, all ranks would iterate over sets in one order, and hide the programs that depend on that order and hang on
-a real cluster. Each rank connects to the socket of the pool that asked for it, says which rank it is, and then serves
-one call at a time:
+``torchrun`` starts two interpreters, which import torch and fork the ranks: one the even ranks, one the odd ones. To
+import takes two seconds of a core and 150 MB, so it is done twice and not by every rank. Forked from one interpreter,
+all ranks would iterate over sets in one order, and hide the programs that depend on that order and hang on a real
+cluster. Each rank connects to the socket of the pool that asked for it, says which rank it is, and then serves one call
+at a time:
 
     pool -> worker   {"call": directory, "world_size": n, ...}     fork a child that runs the job
     pool -> worker   {"stack": true}                               have the child write where it is
@@ -21,6 +21,7 @@ import gc
 import importlib.util
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -34,7 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ringzero import processes
-from ringzero.ranks import devices
+from ringzero.ranks import devices, node
 
 if TYPE_CHECKING:
     from torch.distributed import Store
@@ -42,22 +43,22 @@ if TYPE_CHECKING:
 # What every call needs. numpy loads numpy.random when it is first used: 10 ms in every child.
 WARM = ("cloudpickle", "numpy.random", "safetensors.torch", "torch.distributed", "ringzero.record.recording_group")
 DYNAMO = "torch._dynamo"  # an optimizer's first step imports it, in 1 to 2 s
+OPTIMIZER = re.compile(rb"^[^#\n]*\boptim\b", re.MULTILINE)  # the module's name in code or among a pickle's names
 IDLE_SECONDS = 900  # an unused pool ends by itself; the next call starts a fresh one
 STACK_SIGNAL = signal.SIGUSR1
 LOOK_SECONDS = 0.005  # between two looks at which ranks are done, where some may be lost
 
 
 def main(socket_path: str, ranks: int, warm: bool, foreseen: Iterable[str] = ()) -> None:
-    """Import what calls need, fork this interpreter's share of the node's ``ranks``, and stay until all have ended."""
+    """Import what calls need, fork this interpreter's share of the ``ranks``, and stay until all have ended."""
     _import([*WARM, *foreseen] if warm else [])
-    agent, first = os.getppid(), int(os.environ["GROUP_RANK"]) * ranks
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the notebook's to handle
-    for local in range(int(os.environ["LOCAL_RANK"]), ranks, int(os.environ["LOCAL_WORLD_SIZE"])):
+    for rank in range(int(os.environ["LOCAL_RANK"]), ranks, int(os.environ["LOCAL_WORLD_SIZE"])):
         if os.fork() == 0:
             try:
                 os.setsid()
                 processes.die_with_parent()
-                serve(first + local, socket_path, warm)
+                serve(rank, socket_path, warm)
             except BaseException:
                 traceback.print_exc()
             finally:
@@ -65,8 +66,6 @@ def main(socket_path: str, ranks: int, warm: bool, foreseen: Iterable[str] = ())
     with contextlib.suppress(ChildProcessError):
         while True:
             os.wait()
-    if os.getppid() == agent:  # torchrun on several nodes would wait minutes for the other nodes to end
-        os.kill(agent, signal.SIGKILL)
 
 
 def serve(rank: int, socket_path: str, warm: bool) -> None:
@@ -145,7 +144,7 @@ def foreseen(job: bytes) -> list[str]:
     for name, module in list(sys.modules.items()):
         if name.startswith("ringzero.") and name.encode() in job and module.__file__:
             texts.append(Path(module.__file__).read_bytes())
-    return [DYNAMO] if any(b"optim" in text for text in texts) else []
+    return [DYNAMO] if any(OPTIMIZER.search(text) for text in texts) else []
 
 
 def _wish(call: Path, rank: int, had: set[str]) -> None:
@@ -189,6 +188,8 @@ def _run_child(rank: int, job: dict[str, Any]) -> None:
     status = 1
     try:
         os.setsid()
+        if job["nodes"]:
+            node.enter(job["nodes"][rank // _ranks_per_node(job)])
         processes.die_with_parent()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -207,6 +208,10 @@ def _run_child(rank: int, job: dict[str, Any]) -> None:
         os._exit(status)
 
 
+def _ranks_per_node(job: dict[str, Any]) -> int:
+    return job["world_size"] // (len(job["nodes"]) or 1)
+
+
 def run_job(rank: int, job: dict[str, Any], call: Path) -> int:
     """Run the pickled function as ``rank`` of ``job["world_size"]``; 0 if it returned and its result is written."""
     import cloudpickle
@@ -214,10 +219,11 @@ def run_job(rank: int, job: dict[str, Any], call: Path) -> int:
     from ringzero.processes import plain
     from ringzero.record import sources
 
-    node, local_rank = divmod(rank, job["ranks_per_node"])
-    places = {"RANK": rank, "WORLD_SIZE": job["world_size"], "GROUP_RANK": node, "LOCAL_RANK": local_rank}
+    ranks_per_node = _ranks_per_node(job)
+    group_rank, local_rank = divmod(rank, ranks_per_node)
+    places = {"RANK": rank, "WORLD_SIZE": job["world_size"], "GROUP_RANK": group_rank, "LOCAL_RANK": local_rank}
     places |= {"ROLE_RANK": rank, "ROLE_WORLD_SIZE": job["world_size"]}
-    places |= {"LOCAL_WORLD_SIZE": min(job["world_size"], job["ranks_per_node"])}
+    places |= {"LOCAL_WORLD_SIZE": ranks_per_node}
     os.environ.update({name: str(value) for name, value in places.items()})
     os.environ.pop("TORCHELASTIC_RUN_ID", None)  # a launch inside this call starts ranks of its own
     os.environ["TMPDIR"] = tempfile.tempdir = str(call / "tmp")  # it goes with the call

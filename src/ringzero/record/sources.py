@@ -23,10 +23,20 @@ def collect() -> dict[str, list[str]]:
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     numbers = getattr(getattr(shell, "compile", None), "_filename_map", {})
     return {
-        name: [_cell_label(name.removeprefix(BODY_OF), numbers), "".join(entry[2])]
+        name: [_labels.get(name) or _cell_label(name.removeprefix(BODY_OF), numbers), "".join(entry[2])]
         for name, entry in list(linecache.cache.items())
-        if len(entry) == 4 and ("ipykernel" in name or "<ipython" in name)
+        if len(entry) == 4 and is_of_a_cell(name)
     }
+
+
+def is_of_a_cell(filename: str) -> bool:
+    """Whether IPython gives files of this name to cells of notebooks."""
+    return "ipykernel" in filename or "<ipython" in filename
+
+
+def installed() -> frozenset[str]:
+    """The files that ``install`` made known."""
+    return frozenset(_labels)
 
 
 def _cell_label(name, numbers):

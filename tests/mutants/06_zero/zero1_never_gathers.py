@@ -2,6 +2,6 @@
 
 
 # caught by: test_Zero1
-# says: were they handed round?
+# says: all shards are right: hand them round after the step
 # %% Zero1: changed
 # -             all_gather(flat.whole)

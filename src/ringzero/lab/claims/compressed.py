@@ -179,7 +179,7 @@ def returns_the_mean(run: Run) -> str | None:
             if why := _differ(f"in step {step + 1} the returned", report.means[step], right, rank, 1e-4):
                 mine = compressed.keeps(run.option("kind", "largest"), run.option("k"))(vectors[step][rank])
                 own = not _differ("", report.means[step], mine, rank, 1e-4)
-                return why + "; that is what this rank sent, not the mean" * own
+                return f"{why}; that is what this rank sent, not the mean" if own else why
         calls = len(run.operations[rank])
         if calls != len(means):
             return f"rank {rank} communicated {calls} times in {len(means)} steps; compress does it once in each"
@@ -222,8 +222,8 @@ def packs_eight_in_a_byte(run: Run) -> str | None:
             return f"{vector.numel()} numbers were packed into shape {tuple(got.shape)}, expected {tuple(right.shape)}"
         for i in (got != right).nonzero().flatten().tolist()[:1]:
             signs = " ".join("-" if x < 0 else "+" for x in vector[8 * i : 8 * i + 8].tolist())
-            zeros = "; these are 0.0 and -0.0, of which none is below 0" * (not vector.any())
-            return f"on rank {rank} byte {i} is {got[i]:08b}, expected {right[i]:08b} for the signs {signs}{zeros}"
+            why = f"on rank {rank} byte {i} is {got[i]:08b}, expected {right[i]:08b} for the signs {signs}"
+            return why if vector.any() else f"{why}; these are 0.0 and -0.0, of which none is below 0"
     return None
 
 

@@ -92,10 +92,11 @@ def lets_the_rest_go(run: Run) -> str | None:
     """No parameter has its .grad any more, and the shard keeps nothing alive but its own bytes."""
     for rank, report in enumerate(run.reports):
         if report.left:
-            return f"on rank {rank} parameter {report.left[0]} still has its .grad"
+            return f"on rank {rank} parameter {report.left[0]} still has its .grad: set it to None"
         mine = 4 * report.shard.numel()
         if report.bytes > mine:
-            return f"on rank {rank} the shard of {mine} bytes is a view that keeps {report.bytes} bytes alive"
+            kept = f"keeps {report.bytes} bytes alive: return a copy"
+            return f"on rank {rank} the shard of {mine} bytes is a view that {kept}"
     return None
 
 

@@ -54,7 +54,7 @@ def as_one_process(run: Run) -> str | None:
             if why := _close(what, rank, state["parameters"], whole):
                 if state["comes_and_goes"]:
                     return f"{why}: that layer is still whole, as it was before the step. Free it once it is reduced"
-                return f"{why}; all shards are right, were they handed round?"
+                return f"{why}; all shards are right: hand them round after the step"
     outputs = [report["output"] for report in run.returned]
     return values.close("the model's output after the last step", outputs, n * [right["output"]], 1e-3)
 
@@ -100,7 +100,7 @@ def gradients_are_sharded(run: Run) -> str | None:
         if gradients > due + _slack(run):
             return (
                 f"after the backward pass rank {rank} holds {gradients:,} bytes of gradients; its shard is {due:,}, "
-                f"all of them {4 * sum(sizes(run)):,}"
+                f"all of them {4 * sum(sizes(run)):,}: drop a layer's whole gradients once they are reduced"
             )
         most = memory["backward"]["peak"] - memory["start"]["held"] - due
         if most > 4.5 * layer:

@@ -127,19 +127,21 @@ def number(what: str, got: object, expected: float, tolerance: float = 1e-9) -> 
         return f"{what} is {got!r}, not a number"
     if not abs(got - expected) <= tolerance * abs(expected):
         mine, right = apart(got, expected)
-        return f"{what} is {mine}, expected {right}{_ratio(got, expected) if expected else ''}"
+        return f"{what} is {mine}, expected {right}{_ratio(what, got, expected) if expected else ''}"
     return None
 
 
 UNITS = {1e-9: "GB, not bytes", 2.0**-30: "GiB, not bytes", 1e-6: "MB, not bytes"}
+UNITS_OF = {"bw": {8.0: "Gbit/s, not GB/s"}, "time": {1e3: "milliseconds, not seconds"}}  # by how a name ends
 
 
-def _ratio(got, expected):
-    """How ``got`` compares with ``expected``, for the end of a sentence; a unit that was taken for bytes is named."""
+def _ratio(what, got, expected):
+    """How ``got`` compares with ``expected``, for the end of a sentence; a wrong unit is named."""
     factor = got / expected
     if f"{factor:.3g}" == "1":
         return f" (off by {abs(factor - 1):.1g} of it)"
-    unit = next((f": {said}?" for unit, said in UNITS.items() if abs(factor / unit - 1) < 1e-3), "")
+    units = next((more for end, more in UNITS_OF.items() if what.endswith(end)), {}) | UNITS
+    unit = next((f": {said}?" for unit, said in units.items() if abs(factor / unit - 1) < 1e-3), "")
     return f" ({factor:.3g} times it{unit})"
 
 

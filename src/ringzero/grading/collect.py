@@ -1,0 +1,76 @@
+"""The notebooks in a zip file that a learning platform made of a class's submissions.
+
+| made by | a file in it |
+|---|---|
+| Canvas | ``doejane_LATE_12345_67890_04_ddp-1.ipynb`` |
+| Moodle | ``Jane Doe_12345_assignsubmission_file_/04_ddp.ipynb`` |
+| anybody | ``jane/04_ddp.ipynb``, ``class/jane/04_ddp.ipynb`` or ``jane/04_ddp/04_ddp.ipynb`` |
+
+Only bytes are read: no path of the zip file is written to, and no other file in it is opened.
+"""
+
+import re
+import zipfile
+from pathlib import Path, PurePosixPath
+
+LARGEST = 50_000_000  # bytes of a notebook
+CANVAS = re.compile(r"(?P<student_id>[a-z0-9'-]+)(?:_LATE)?_(?P<number>\d+)_\d+_(?P<file_id>.+?)(?:-\d+)?\.ipynb")
+MOODLE = re.compile(r"(?P<student_id>.+)_(?P<number>\d+)_assignsubmission_file_?(?:/.*)?")
+
+
+class NotAZipError(ValueError):
+    """The file is no zip file."""
+
+
+def student_of(path: str, lab: str) -> str:
+    """The student whose notebook ``path`` is, in a form that can name a folder; "" where that cannot be told."""
+    parts = PurePosixPath(path).parts
+    folders = [part for part in parts[:-1] if part != lab]
+    for folder in folders:
+        if found := MOODLE.fullmatch(folder):
+            return _slug(f"{found['student_id']} {found['number']}")
+    if found := CANVAS.fullmatch(parts[-1]):
+        return _slug(found["student_id"])
+    return _slug(folders[-1]) if folders else ""
+
+
+def notebooks(file: Path, lab: str) -> tuple[dict[str, tuple[bytes, str]], list[str]]:
+    """``{student: (bytes, path in the zip file)}``, and a sentence for each file that was left out.
+
+    Of a student's several notebooks the one counts whose name begins with the lab's, then the one added last.
+    Raises NotAZipError.
+    """
+    try:
+        archive = zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, IsADirectoryError):
+        raise NotAZipError(f"{file} is no zip file. Download the submissions as one zip file.") from None
+    best: dict[str, zipfile.ZipInfo] = {}
+    left_out = []
+    with archive:
+        for entry in archive.infolist():
+            if entry.is_dir() or "__MACOSX" in entry.filename or ".ipynb_checkpoints" in entry.filename:
+                continue
+            student = student_of(entry.filename, lab)
+            if not entry.filename.endswith(".ipynb"):
+                left_out.append(f"{entry.filename}: not a notebook")
+            elif not student:
+                left_out.append(f"{entry.filename}: its name does not say whose it is")
+            elif entry.file_size > LARGEST:
+                left_out.append(f"{entry.filename}: {entry.file_size} bytes, over the limit of {LARGEST}")
+            elif student in best and _is_of(lab, best[student]) and not _is_of(lab, entry):
+                left_out.append(f"{entry.filename}: {student} has {best[student].filename}, too")
+            else:
+                if student in best:
+                    left_out.append(f"{best[student].filename}: {student} has {entry.filename}, too")
+                best[student] = entry
+        return {student: (archive.read(entry), entry.filename) for student, entry in best.items()}, left_out
+
+
+def _is_of(lab: str, entry: zipfile.ZipInfo) -> bool:
+    name = PurePosixPath(entry.filename).name
+    found = CANVAS.fullmatch(name)
+    return (found["file_id"] if found else name).startswith(lab)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^\w.@-]+", "_", name.strip().lower()).strip("._")

@@ -1,0 +1,57 @@
+"""A kernel in a box: jupyter_client's local provisioner, with bubblewrap around the kernel (``processes/sandbox``)."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning import LocalProvisioner
+from traitlets import Dict
+
+from ringzero.processes import sandbox
+
+NAME = "ringzero-sandbox"  # the entry point
+
+
+class SandboxProvisioner(LocalProvisioner):
+    """Starts the kernel in a box, which it can leave only through the folder of its connection file."""
+
+    limits = Dict(help="The fields of ``ringzero.processes.sandbox.Limits``.").tag(config=True)
+    marks = Dict(help="More variables of the kernel's environment.").tag(config=True)
+
+    async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
+        kwargs = await super().pre_launch(**kwargs)
+        assert self.parent is not None
+        connection = Path(self.parent.connection_file)
+        sandbox.give(connection.parent)
+        sandbox.give(connection)
+        command = ["env", "--unset=JPY_PARENT_PID", *kwargs["cmd"]]  # a kernel ends if its parent has another number
+        kwargs["cmd"] = sandbox.enclosed(command, [connection.parent], sandbox.Limits(**self.limits))
+        kwargs["env"] = sandbox.environment() | self.marks
+        return kwargs
+
+    async def send_signal(self, signum: int) -> None:
+        """To the kernel in the box if it is an interrupt; bubblewrap itself takes all others, and the box ends."""
+        if signum == signal.SIGINT:
+            self.interrupt()
+        else:
+            await super().send_signal(signum)
+
+    def interrupt(self) -> None:
+        """Send SIGINT to the kernel."""
+        if self.process is not None:
+            sandbox.interrupt(self.process.pid)
+
+
+class BoxedKernelManager(AsyncKernelManager):
+    """Starts the usual Python kernel, in a box."""
+
+    limits: sandbox.Limits
+    marks: dict[str, str]
+
+    @property
+    def kernel_spec(self):
+        spec = super().kernel_spec
+        config = {"limits": vars(self.limits), "marks": self.marks}
+        spec.metadata = spec.metadata | {"kernel_provisioner": {"provisioner_name": NAME, "config": config}}
+        return spec

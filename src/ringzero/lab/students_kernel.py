@@ -1,0 +1,88 @@
+"""Where a student's functions live in another kernel than the checks: how a check gets their handles from there.
+
+A grader runs a student's cells in a kernel in a box, and the test cells in one of its own. It names the first one's
+connection file in the environment of the second. What comes back from there is a student's, and may be anything: it is
+taken only if it is plain data of the right types. The pickled functions in it are bytes here; only ranks load them.
+"""
+
+import ast
+import base64
+import functools
+import json
+import linecache
+import os
+from typing import Any
+
+from ringzero.processes.sandbox import STUDENTS_KERNEL
+from ringzero.record import sources
+
+ANSWER_SECONDS = 30.0
+LARGEST_CODE, LONGEST_TEXT = 50_000_000, 2_000  # bytes, characters
+ASK = "__import__('ringzero.lab.handle', fromlist=['exported']).exported({name!r})"
+
+
+def is_apart() -> bool:
+    """Whether the student's functions are in another kernel."""
+    return STUDENTS_KERNEL in os.environ
+
+
+def as_text(handle: Any) -> str:
+    """In the student's kernel: a ``Handle`` and the cells' sources, as JSON."""
+    encoded = {name: base64.b64encode(getattr(handle, name)).decode() for name in ("code", "instructions")}
+    plain = {"version": handle.version, "problem": handle.problem}
+    lists = {"cells": sorted(handle.cells), "globals": list(handle.globals)}
+    return json.dumps(encoded | plain | lists | {"sources": sources.collect()})
+
+
+def ask(name: str) -> dict[str, Any]:
+    """The fields of the handle of what the student's kernel calls ``name``; ValueError if it gives no such thing."""
+    client = _client()
+    asked = client.execute("", silent=True, user_expressions={"handle": ASK.format(name=name)}, allow_stdin=False)
+    while True:
+        reply = client.get_shell_msg(timeout=ANSWER_SECONDS)
+        if reply["parent_header"].get("msg_id") == asked:
+            break
+    answer = reply["content"].get("user_expressions", {}).get("handle", {})
+    if answer.get("status") != "ok":
+        raise ValueError(f"{answer.get('ename')}: {answer.get('evalue')}"[:LONGEST_TEXT])
+    return _checked(json.loads(ast.literal_eval(answer["data"]["text/plain"])))
+
+
+@functools.cache
+def _client():
+    from jupyter_client import BlockingKernelClient
+
+    client = BlockingKernelClient(connection_file=os.environ[STUDENTS_KERNEL])
+    client.load_connection_file()
+    client.start_channels(shell=True, iopub=False, stdin=False, hb=False, control=False)
+    return client
+
+
+def _checked(found: Any) -> dict[str, Any]:
+    """The fields, and the sources are where tracebacks look. Raises ValueError for what is not of its type."""
+    problem, texts = found["problem"], [*found["cells"], *found["globals"]]
+    if type(found["version"]) is not int or not (problem is None or type(problem) is str):
+        raise ValueError("no version, or no sentence")
+    if any(type(text) is not str or len(text) > LONGEST_TEXT for text in texts):
+        raise ValueError("names that are no text")
+    code, instructions = (base64.b64decode(found[name]) for name in ("code", "instructions"))
+    if len(code) > LARGEST_CODE:
+        raise ValueError(f"{len(code)} bytes of code, over the limit of {LARGEST_CODE}")
+    _install(found["sources"])
+    return {
+        "version": found["version"],
+        "code": code,
+        "instructions": instructions,
+        "problem": None if problem is None else problem[:LONGEST_TEXT],
+        "cells": frozenset(found["cells"]),
+        "globals": tuple(found["globals"]),
+    }
+
+
+def _install(cells: Any) -> None:
+    """Make the student's cells known to tracebacks, but never in place of a file that is known already."""
+    for name, (label, text) in cells.items():
+        if not all(type(each) is str for each in (name, label, text)) or not sources.is_of_a_cell(name):
+            raise ValueError("a source that is no text of a cell")
+        if name not in linecache.cache or name in sources.installed():
+            sources.install({name: [label, text]})
