@@ -24,12 +24,12 @@ from ringzero.strict import watching
 
 PATIENCE_SECONDS = 1.0  # how long a rank that has played a case waits for the others before it leaves the call
 PATIENCE_AFTER_AN_ERROR_SECONDS = 0.3
-# A loop is endless that computes for so long and sends nothing, or that sends so often: many times what a right solution
-# does. Where there are more ranks than cores, each gets its part of the seconds, so that they are over after as long.
-SILENT_SECONDS = 4.0
-MOST_OPERATIONS = 10_000
+# A loop is endless that computes for so long and sends nothing, or computes for so long and sends so often: ten times
+# what a right solution does. Where there are more ranks than cores, each gets its part of the seconds, so that they are
+# over after as long.
+ENDLESS_SECONDS = 3.0
+MANY_OPERATIONS = 5_000
 LOOK_SECONDS = 0.1  # of CPU time, between two looks at what a rank does
-ENDLESS = ": is this loop endless?"
 GUARD = 8  # elements on either side of a tensor that the function must not touch
 GO_ON, STOP = "go on", "stop"  # what comes after a case
 
@@ -112,18 +112,18 @@ def _leave(report, directory, index):
 
 @contextlib.contextmanager
 def _endless_loops_end(ranks: int) -> Iterator[None]:
-    """Inside, EndlessLoop is raised where one of ``ranks`` is that computes for too long, or sends too much.
+    """Inside, EndlessLoop is raised where one of ``ranks`` is that computes for too long.
 
-    Only the main thread's time counts, and only since it last communicated or imported something. So a machine that
-    is busy, where everything takes more CPU time too, does not make a program endless. Not on a GPU, where a rank that
-    waits computes.
+    Where it sends little, only the main thread's time counts, and only since it last communicated or imported
+    something. So a machine that is busy, where everything takes more CPU time too, does not make a program endless. Not
+    on a GPU, where a rank that waits computes.
     """
     if threading.current_thread() is not threading.main_thread() or torch.get_default_device().type != "cpu":
         yield
         return
 
-    longest = SILENT_SECONDS * min(1.0, (os.cpu_count() or 1) / ranks)
-    first = recorder.count()
+    longest = ENDLESS_SECONDS * min(1.0, (os.cpu_count() or 1) / ranks)
+    first, start = recorder.count(), time.process_time()
     done, since = (first, len(sys.modules)), time.thread_time()
 
     def look(*_):
@@ -131,10 +131,10 @@ def _endless_loops_end(ranks: int) -> Iterator[None]:
         now = recorder.count(), len(sys.modules)
         if now != done:
             done, since = now, time.thread_time()
-        if now[0] - first > MOST_OPERATIONS:
-            raise EndlessLoop(f"sent and received over {MOST_OPERATIONS:,} times and came to no end{ENDLESS}")
-        if time.thread_time() - since > longest:
-            raise EndlessLoop(f"computed for {longest:.2g} s and came to no end{ENDLESS}")
+        sends_on = now[0] - first > MANY_OPERATIONS and time.process_time() - start > longest
+        if sends_on or time.thread_time() - since > longest:
+            did = f"sent and received {now[0] - first:,} times" if sends_on else f"computed for {longest:.2g} s"
+            raise EndlessLoop(f"{did} and came to no end: is this loop endless?")
 
     before = signal.signal(signal.SIGPROF, look)
     signal.setitimer(signal.ITIMER_PROF, LOOK_SECONDS, LOOK_SECONDS)
