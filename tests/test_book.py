@@ -3,6 +3,7 @@
 The book is built once, into a temporary directory. ``RINGZERO_SITE=_build/html`` checks a site already built.
 """
 
+import doctest
 import gzip
 import os
 import re
@@ -16,7 +17,7 @@ import pytest
 
 from ringzero import figures
 from ringzero.figures import palette
-from tests import predictions
+from tests import predictions, reading_time
 from tests.conftest import needs_browser
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,13 +59,23 @@ def visit(browser, site):
     assert complaints == []
 
 
+@pytest.mark.parametrize("module", [predictions, reading_time])
+def test_examples_of_what_reads_pages(module):
+    assert doctest.testmod(module) == (0, len(re.findall(r"^ *>>> ", Path(module.__file__).read_text(), re.MULTILINE)))
+
+
 @pytest.mark.parametrize("name", [name for name in PAGES if name[:2].isdigit()])
 def test_a_chapter_says_what_it_needs_and_ends_with_exercises(name):
     text = (ROOT / f"book/{name}.md").read_text()
     _, _, opening = text.partition("\n# ")
-    need = re.search(r"\A.*\n\n\*You need .* Reading takes about (\d+) minutes.*\*\n", opening)
+    need = re.search(r"\A.*\n\n\*You need .* Reading takes about (\d+) minutes(.*)\*\n", opening)
     assert need, opening[:300]
     assert 20 <= int(need[1]) <= 40
+    assert abs(reading_time.minutes(text) - int(need[1])) < 9
+    labs = {int(path.name[:2]) for path in (ROOT / "solutions").glob("[0-9]*.py")}
+    leads_to = re.search(r"\b[Ll]abs? ([\d, and]*\d)", need[2])
+    assert leads_to, need[2]
+    assert {int(number) for number in re.findall(r"\d+", leads_to[1])} <= labs
     assert text.count("```{admonition} Remember\n") == 1
     _, _, exercises = text.partition("\n## Exercises\n")
     assert re.findall(r"^\*\*(\d+)\.\*\*", exercises, re.MULTILINE)[:5] == ["1", "2", "3", "4", "5"]
