@@ -103,6 +103,41 @@ def test_a_chapter_asks_twice_and_folds_the_answers(name):
     assert 0.5 * exercises < quizzes[-1].start() < exercises
 
 
+NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?")
+ROLE = re.compile(r"\{\w+(:\w+)?\}`[^`]*`|`[^`]*`|\[[^]]*\]\([^)]*\)|\$[^$]*\$")  # not prose
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name[:2].isdigit()])
+def test_every_exercise_s_answer_is_computed(name):
+    """By a cell that prints it, or by values glued into the text. An answer in words says no number of its own."""
+    _, _, after = (ROOT / f"book/{name}.md").read_text().partition("\n## Exercises\n")
+    exercises = re.split(
+        r"^(?=\*\*\d+\.\*\*)", re.split(r"^## ", after, maxsplit=1, flags=re.MULTILINE)[0], flags=re.MULTILINE
+    )[1:]
+    given = {number for exercise in exercises for number in NUMBER.findall(exercise.partition("{dropdown}")[0])}
+    for exercise in exercises:
+        answer = re.search(r"^```\{dropdown\} Answer\n(.*?)^```$", exercise, re.DOTALL | re.MULTILINE)
+        if answer is None:
+            assert re.search(
+                r"\{code-cell\} python\n:tags: \[hide-input, hide-output\]\n.*print\(", exercise, re.DOTALL
+            ), exercise
+        elif "{glue:text}" not in answer[1]:
+            typed = {number for number in NUMBER.findall(ROLE.sub("", answer[1])) if number not in given}
+            assert {number for number in typed if float(number.replace(",", "")) > 4} == set(), exercise
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name[:2].isdigit()])
+def test_equations_of_plain_numbers_hold(name):
+    """Such as $2^{22}/8192 = 512$; to the places that are printed."""
+    text = (ROOT / f"book/{name}.md").read_text()
+    for formula in re.findall(r"\$([^$\n]+)\$", text):
+        plain = formula.replace("{,}", "").replace(r"\cdot", "*").replace(r"\times", "*").replace("^", "**")
+        plain = re.sub(r"\\frac(\d)(\d)", r"(\1/\2)", plain).translate({ord("{"): "(", ord("}"): ")"})
+        if re.fullmatch(r"[\d\s.*/+()=-]+", plain) and all(side.strip() for side in plain.split("=")):
+            values = [eval(side) for side in plain.split("=")]
+            assert values == pytest.approx([values[0]] * len(values), rel=5e-3), formula
+
+
 class Links(HTMLParser):
     def __init__(self, text):
         super().__init__()
