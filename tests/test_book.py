@@ -133,7 +133,7 @@ def test_equations_of_plain_numbers_hold(name):
     for formula in re.findall(r"\$([^$\n]+)\$", text):
         plain = formula.replace("{,}", "").replace(r"\cdot", "*").replace(r"\times", "*").replace("^", "**")
         plain = re.sub(r"\\frac(\d)(\d)", r"(\1/\2)", plain).translate({ord("{"): "(", ord("}"): ")"})
-        if re.fullmatch(r"[\d\s.*/+()=-]+", plain) and all(side.strip() for side in plain.split("=")):
+        if re.fullmatch(r"[\d\s.*/+()-]+(=[\d\s.*/+()-]+)+", plain) and all(side.strip() for side in plain.split("=")):
             values = [eval(side) for side in plain.split("=")]
             assert values == pytest.approx([values[0]] * len(values), rel=5e-3), formula
 
