@@ -33,7 +33,7 @@ from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
 from nbgrader.utils import rmtree
 from traitlets import Bool, Integer, Unicode
 
-from ringzero.grading import durable, last_grading, one_at_a_time, verdict
+from ringzero.grading import durable, last_grading, one_at_a_time, stopped, verdict
 from ringzero.grading.course import Course
 from ringzero.grading.execute import ExecuteWithPapermill, why_not_here
 from ringzero.grading.fingerprint import differing, fingerprint
@@ -68,6 +68,14 @@ class CourseAutograde(nbgrader.converters.Autograde):
     jobs = Integer(1, min=1, help="How many submissions to execute at once, in processes.").tag(config=True)
     scheduler = Unicode("", help="The address of a Dask scheduler whose workers execute submissions.").tag(config=True)
     wait = Bool(True, help="Wait while another grader works on the course; else end with an error.").tag(config=True)
+
+    def start(self):
+        try:
+            with stopped.told(Path(self.coursedir.root)):
+                super().start()
+        except stopped.StoppedError as error:
+            self.log.error("%s", error)
+            raise NbGraderException(str(error)) from None
 
     def init_notebooks(self):
         """As nbgrader does it, but a folder without any notebook is a submission too.
@@ -196,6 +204,10 @@ class CourseAutograde(nbgrader.converters.Autograde):
                 each.setLevel(level)
 
     def init_destination(self, assignment_id, student_id):
+        with self._recording_faults(student_id):
+            return self._is_to_grade(assignment_id, student_id)
+
+    def _is_to_grade(self, assignment_id, student_id):
         self._progress.begin(student_id)
         self._look_ahead()
         folder = Path(self._format_dest(assignment_id, student_id))
@@ -327,15 +339,18 @@ class CourseAutograde(nbgrader.converters.Autograde):
             self._verdicts.append(resources["ringzero_verdict"])
 
     def set_permissions(self, assignment_id, student_id):  # the last step of a submission: its grades are saved
+        with self._recording_faults(student_id):
+            self._finish(assignment_id, student_id)
+
+    def _finish(self, assignment_id, student_id):
         found = verdict.worst(self._verdicts) if self._verdicts else verdict.Verdict(verdict.OK)
         notes = [*self._notes, *found.notes]
         found = verdict.Verdict(found.kind, found.reason, notes, found.seconds)
         super().set_permissions(assignment_id, student_id)
         folder = Path(self._format_dest(assignment_id, student_id))
-        with self._recording_faults(student_id):
-            durable.flush_files(folder)
-            self._remember(assignment_id, student_id, found)
-            verdict.write(found, folder)
+        durable.flush_files(folder)
+        self._remember(assignment_id, student_id, found)
+        verdict.write(found, folder)
         self._graded.add(student_id)
         self._tell(assignment_id, student_id)
 
@@ -376,7 +391,8 @@ class CourseAutograde(nbgrader.converters.Autograde):
     @contextlib.contextmanager
     def _recording_faults(self, student_id):
         try:
-            yield
+            with stopped.told(Path(self.coursedir.root)):
+                yield
         except Exception as error:
             self._faults[student_id] = f"{type(error).__name__}: {error}"
             raise
