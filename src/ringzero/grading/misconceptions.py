@@ -1,6 +1,6 @@
 """Which mistake a failed check looks like: that of the wrong solutions whose tables read most like the student's.
 
-A signature is the words of a table as the student may see it (``withheld``), so nothing hidden is in ``signatures.json``
+A signature is the words of a table as the student may see it (``withheld``): nothing hidden is in ``signatures.json``,
 and numbers do not count. ``signatures`` collects them; ``mistakes.json`` has the sentence for each mistake.
 """
 
@@ -16,7 +16,7 @@ from ringzero.grading import withheld
 
 SIGNATURES, SENTENCES = (Path(__file__).parent / name for name in ("signatures.json", "mistakes.json"))
 ONE_OF_A_KIND = "one_of_a_kind"  # the label of a wrong solution whose mistake no other shares: never named
-NEAREST, LEAST_SIMILAR = 3, 0.65
+NEAREST, LEAST_SIMILAR = 4, 0.25
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -37,11 +37,10 @@ def signatures() -> dict[tuple[str, str], tuple[str, frozenset[str]]]:
     }
 
 
-def features(cell: str, tables: Iterable[withheld.Table]) -> frozenset[str]:
-    """What is compared, of the tables of one test cell without what is hidden: its claims, and words of its reasons."""
-    found = {f"cell {cell}"}
+def features(tables: Iterable[withheld.Table]) -> frozenset[str]:
+    """What is compared, of tables without what is hidden: the words of their reasons, and pairs of these."""
+    found: set[str] = set()
     for row in (row for table in tables for row in table.rows):
-        found.add(f"{'pass' if row.holds else 'FAIL'} {cell} {row.claim}")
         if not row.holds:
             words = _WORD.findall(row.reason.split(" · ")[0].lower())
             found.update(words)
@@ -49,39 +48,45 @@ def features(cell: str, tables: Iterable[withheld.Table]) -> frozenset[str]:
     return frozenset(found)
 
 
-def mistake(of: frozenset[str], among: Iterable[tuple[str, frozenset[str]]] | None = None) -> str | None:
-    """The mistake that the nearest signatures agree on, or None where they differ or are not near."""
-    near = nearest(of, list(signatures().values() if among is None else among))
+def mistake(of: frozenset[str], without: object = None) -> str | None:
+    """The mistake that the nearest signatures agree on, or None where they differ or are not near.
+
+    ``without`` is the key of a signature that does not count.
+    """
+    near = nearest(of, without)
     names = {name for _, name in near}
     agree = len(names) == 1 and near[0][0] >= LEAST_SIMILAR and ONE_OF_A_KIND not in names
     return names.pop() if agree else None
 
 
-def nearest(of: frozenset[str], among: list[tuple[str, frozenset[str]]]) -> list[tuple[float, str]]:
+def nearest(of: frozenset[str], without: object = None) -> list[tuple[float, str]]:
     """``(similarity, mistake)`` of the nearest signatures. Shared features count as much as they are rare."""
-    common = Counter(feature for _, known in among for feature in known)
-    rare = {feature: math.log(1 + len(among) / (1 + common[feature])) for feature in {*common, *of}}
+    every = signatures()
+    common = Counter(feature for _, known in every.values() for feature in of & known)
+    weight = {feature: math.log(1 + len(every) / (1 + common[feature])) for feature in of}
+    # A feature that only the other has counts as one that is in a tenth of all: its own count changes little.
+    other = math.log(11)
 
     def similarity(known):
-        return sum(rare[x] for x in of & known) / sum(rare[x] for x in of | known)
+        shared = sum(weight[x] for x in of & known)
+        return shared / (sum(weight.values()) + other * len(known - of) or 1)
 
-    near = sorted(((similarity(known), name) for name, known in among), reverse=True)[:NEAREST]
-    # A near copy decides alone: the next ones may be far away.
-    return [pair for pair in near if pair[0] >= 0.8 * near[0][0]]
+    found = ((similarity(known), name) for key, (name, known) in every.items() if key != without)
+    return sorted(found, reverse=True)[:NEAREST]
 
 
-def sentence(cell: str, tables: list[withheld.Table]) -> str:
-    """What a student reads about the tables of a cell: "This looks like: ... ", or "" where it is not clear."""
+def sentence(tables: list[withheld.Table]) -> str:
+    """What a student reads about the tables of a cell, "This looks like: ...", or "" where it is not clear."""
     if all(row.holds for table in tables for row in table.rows):
         return ""
-    found = mistake(features(cell, tables))
+    found = mistake(features(tables))
     return f"This looks like: {sentences()[found]}. It may be something else." if found else ""
 
 
 def leave_one_out() -> tuple[int, int, int]:
     """How many wrong solutions there are, for how many the others name a mistake, and for how many the right one."""
     every = signatures()
-    named = {key: mistake(own, [of for other, of in every.items() if other != key]) for key, (_, own) in every.items()}
+    named = {key: mistake(own, without=key) for key, (_, own) in every.items()}
     return len(every), sum(map(bool, named.values())), sum(named[key] == every[key][0] for key in every)
 
 
@@ -99,5 +104,5 @@ def report() -> str:
     different, colliding = collisions()
     return (
         f"{total} wrong solutions, {different} signatures, {colliding} of them of several mistakes; each left out in "
-        f"turn: a mistake is named for {named / total:.0%}, and is the right one for {right / max(1, named):.0%} of these"
+        f"turn: a mistake is named for {named / total:.0%}, the right one for {right / max(1, named):.0%} of these"
     )

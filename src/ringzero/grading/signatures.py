@@ -1,4 +1,4 @@
-"""``ringzero mutants --signatures``: run the wrong solutions that have no signature yet, and store what their tables say.
+"""``ringzero mutants --signatures``: run wrong solutions that have no signature yet, and store what their tables say.
 
 Each is stored as soon as it is known, so the command may be stopped and run again.
 """
@@ -41,7 +41,7 @@ def collect(lab: str, paths: dict[str, Path]) -> Iterator[str]:
 def of_cell(cell) -> frozenset[str]:
     """The features of a test cell that ran."""
     secret = withheld.of([cell])
-    return misconceptions.features(cell.id, [secret.table(table) for table in withheld.read_tables(cell)])
+    return misconceptions.features([secret.table(table) for table in withheld.read_tables(cell)])
 
 
 def _stored():
