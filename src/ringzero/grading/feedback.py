@@ -17,7 +17,7 @@ from pygments.formatters import HtmlFormatter
 from traitlets import List
 from traitlets.config import Config
 
-from ringzero.grading import verdict, withheld
+from ringzero.grading import misconceptions, verdict, withheld
 
 TEMPLATES = Path(__file__).parent / "templates"
 HIDDEN_CODE = "# (hidden tests)"
@@ -32,7 +32,10 @@ _WHAT_HAPPENED = {  # beside the score, where a notebook did not run to its end
 
 @dataclass(frozen=True)
 class Part:
-    """One graded part: where it stands in the notebook, its points, and the first reason why some are missing."""
+    """One graded part: where it stands in the notebook, its points, and the first reason why some are missing.
+
+    ``looks_like`` names the mistake that its table looks like, where that is clear.
+    """
 
     place: str
     title: str
@@ -41,6 +44,7 @@ class Part:
     possible: float
     state: str
     reason: str
+    looks_like: str = ""
 
 
 class FeedbackPage(HTMLExporter):
@@ -165,8 +169,9 @@ def _part(cell, title, waits, unchanged):
         state, reason = NOT_STARTED, "not written yet"
     else:
         state = SOME if score else NONE
+    looks_like = misconceptions.sentence(tables) if state in (SOME, NONE) else ""
     name = tables[0].name if tables else entry.grade_id.removeprefix("test_")
-    return Part(cell.metadata["feedback"]["place"], title, name, score, possible, state, reason)
+    return Part(cell.metadata["feedback"]["place"], title, name, score, possible, state, reason, looks_like)
 
 
 def _first_reason(cell, tables):

@@ -160,8 +160,10 @@ def report(row):
 @click.option("--shape", default=0, show_default=True, help="Other sizes, models and times: 1, 2, 3, …")
 @click.option("--sentences", is_flag=True, help="Show what a student reads, and after how many seconds; no grading.")
 @click.option("--typical", is_flag=True, help="With --sentences: only those that show typical mistakes.")
+@click.option("--signatures", is_flag=True, help="Store what tables say of those that have no signature yet.")
+@click.option("--misconceptions", is_flag=True, help="Measure how well the mistakes are named; no runs.")
 @click.option("--times", default=1, show_default=True, help="With --sentences: how often each runs, for the median.")
-def mutants(wanted, path, jobs, shape, sentences, typical, times):
+def mutants(wanted, path, jobs, shape, sentences, typical, signatures, misconceptions, times):
     """Run every wrong solution of a lab through the real grader, and show what each claim of its checks catches."""
     from tqdm import tqdm
 
@@ -171,6 +173,9 @@ def mutants(wanted, path, jobs, shape, sentences, typical, times):
         raise click.ClickException(str(error)) from None
     if wanted is not None and wanted not in known:
         raise click.BadParameter(f"{wanted!r} has no wrong solutions; there is {', '.join(known)}", param_hint="--lab")
+    if signatures or misconceptions:
+        _name_mistakes(known if wanted is None else [wanted], signatures, misconceptions)
+        return
     if sentences:
         _show_sentences(known if wanted is None else [wanted], path, typical, times)
         return
@@ -192,6 +197,16 @@ def mutants(wanted, path, jobs, shape, sentences, typical, times):
     wrong = [row.name for row in rows if not row.caught]
     if wrong:
         raise click.ClickException(f"{len(wrong)} of {len(rows)} did not come out as they must: {', '.join(wrong)}")
+
+
+def _name_mistakes(labs, collects, measures):
+    from ringzero.grading import misconceptions, signatures
+
+    for lab in labs if collects else []:
+        for name in signatures.collect(lab, files(lab)):
+            click.echo(f"{lab}  {name}")
+    if measures:
+        click.echo(misconceptions.report())
 
 
 def _show_sentences(labs, path, only_typical, times):

@@ -1,5 +1,6 @@
 """Receives into float32, whatever the tensor is."""
 # caught by: test_all_gather
+# mistake: type_fixed
 # %% all_gather: changed
 # -         exchange(chunks[rank], dst, chunks[src], src)
 # +         landing = torch.empty(chunks[src].numel())

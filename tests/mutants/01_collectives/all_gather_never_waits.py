@@ -1,5 +1,6 @@
 """Starts its exchanges and never waits for them."""
 # caught by: test_all_gather
+# mistake: never_waits
 # %% all_gather
 def all_gather(tensor):
     rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)

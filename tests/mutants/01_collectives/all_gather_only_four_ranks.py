@@ -1,5 +1,6 @@
 """Three rounds, whatever N."""
 # caught by: test_all_gather
+# mistake: some_ranks_only
 # %% all_gather
 def all_gather(tensor):
     rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)

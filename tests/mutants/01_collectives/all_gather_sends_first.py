@@ -1,5 +1,6 @@
 """Every rank sends before it receives: gloo's buffers forgive it, NCCL hangs."""
 # caught by: test_all_gather
+# mistake: all_send_first
 # %% all_gather
 def all_gather(tensor):
     rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)

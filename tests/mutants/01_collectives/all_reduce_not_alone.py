@@ -1,5 +1,6 @@
 """Looks for a neighbour where there is none: fails on a single rank."""
 # caught by: test_all_reduce
+# mistake: special_case
 # %% all_reduce
 def all_reduce(tensor):
     rank, n = dist.get_rank(), dist.get_world_size()

@@ -1,5 +1,6 @@
 """Zeros for the counters; the chunks travel as pickled objects."""
 # caught by: test_all_to_all
+# mistake: uncounted_way
 # %% all_to_all
 def all_to_all(tensor):
     rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)

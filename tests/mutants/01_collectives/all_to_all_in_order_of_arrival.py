@@ -1,5 +1,6 @@
 """What arrives stands in the order in which it came, not by sender."""
 # caught by: test_all_to_all
+# mistake: wrong_place
 # %% all_to_all
 def all_to_all(tensor):
     rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)

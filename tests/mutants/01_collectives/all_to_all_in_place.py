@@ -1,5 +1,6 @@
 """Receives over the tensor it was given, which was to stay as it is."""
 # caught by: test_all_to_all
+# mistake: changes_its_input
 # %% all_to_all
 def all_to_all(tensor):
     rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)

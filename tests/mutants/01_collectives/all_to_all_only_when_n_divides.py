@@ -1,5 +1,6 @@
 """Takes it that what arrives is as large as what leaves."""
 # caught by: test_all_to_all
+# mistake: divisible_only
 # %% all_to_all
 def all_to_all(tensor):
     rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)

@@ -1,5 +1,6 @@
 """Sends its tokens to and fro for the counters; the ranks count each other in a store."""
 # caught by: test_barrier
+# mistake: uncounted_way
 # says: raised RuntimeError: use the default process group: what travels by another group or a store is not counted
 # %% barrier
 def barrier():

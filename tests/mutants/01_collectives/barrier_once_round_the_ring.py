@@ -1,5 +1,6 @@
 """A token goes round once: the first ranks leave when the last have not come."""
 # caught by: test_barrier
+# mistake: part_missing
 # %% barrier
 def barrier():
     rank, n = dist.get_rank(), dist.get_world_size()

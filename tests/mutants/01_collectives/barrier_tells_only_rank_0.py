@@ -1,5 +1,6 @@
 """Half of it: rank 0 waits for all, nobody waits for rank 0."""
 # caught by: test_barrier
+# mistake: part_missing
 # %% barrier
 def barrier():
     rank, n = dist.get_rank(), dist.get_world_size()

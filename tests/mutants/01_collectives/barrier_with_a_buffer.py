@@ -1,5 +1,6 @@
 """Right, but its token is a buffer of 64 KiB."""
 # caught by: test_barrier
+# mistake: too_much_sent
 # %% barrier
 def barrier():
     rank, n = dist.get_rank(), dist.get_world_size()

@@ -1,5 +1,6 @@
 """Starts its messages and never waits for them."""
 # caught by: test_broadcast
+# mistake: never_waits
 # %% broadcast: changed
 # -                 dist.send(tensor, dst=other)
 # +                 dist.isend(tensor, dst=other)

@@ -1,5 +1,6 @@
 """Returns the root's tensor and leaves the rank's own as it was."""
 # caught by: test_broadcast
+# mistake: copy_or_view
 # %% broadcast: changed
 # -     else:
 # -         dist.recv(tensor, src=root)

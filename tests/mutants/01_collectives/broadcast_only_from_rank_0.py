@@ -1,5 +1,6 @@
 """Takes rank 0 for the root, whoever that is."""
 # caught by: test_broadcast
+# mistake: rank_0_for_root
 # %% broadcast
 def broadcast(tensor, root):
     if dist.get_rank() == 0:

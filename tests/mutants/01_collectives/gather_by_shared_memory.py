@@ -1,5 +1,6 @@
 """Sends zeros; the chunks lie in memory that all ranks map."""
 # caught by: test_gather
+# mistake: uncounted_way
 # says: ranks may talk through the default
 # %% gather
 def gather(tensor, root):

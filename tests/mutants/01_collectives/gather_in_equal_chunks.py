@@ -1,5 +1,6 @@
 """Cuts chunks of one size and forgets what is left over where N does not divide."""
 # caught by: test_gather
+# mistake: divisible_only
 # %% gather
 def gather(tensor, root):
     rank, n = dist.get_rank(), dist.get_world_size()

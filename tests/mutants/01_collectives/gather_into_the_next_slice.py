@@ -1,5 +1,6 @@
 """Rank r's chunk lands one place too early: enumerate from 0 over a list that leaves the root out."""
 # caught by: test_gather
+# mistake: wrong_place
 # says: rank 1's chunk in the place of chunk 0
 # %% gather: changed
 # -     for other, chunk in enumerate(chunks):

@@ -1,5 +1,6 @@
 """Everyone gathers: the root's result is right, the others' tensors are not what they were."""
 # caught by: test_gather
+# mistake: changes_its_input
 # %% gather
 def gather(tensor, root):
     rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)

@@ -1,5 +1,6 @@
 """Chunks of numel // N elements: what is left over never travels."""
 # caught by: test_gather
+# mistake: divisible_only
 # %% gather
 def gather(tensor, root):
     rank, n = dist.get_rank(), dist.get_world_size()

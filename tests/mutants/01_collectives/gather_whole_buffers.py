@@ -1,5 +1,6 @@
 """Right values, N times the bytes: each rank sends its whole tensor."""
 # caught by: test_gather
+# mistake: too_much_sent
 # %% gather
 def gather(tensor, root):
     rank, chunks = dist.get_rank(), chunks_of(tensor)

@@ -1,5 +1,6 @@
 """A chain that adds up on the way: the root's sum is right, the others hold parts of it."""
 # caught by: test_reduce
+# mistake: changes_its_input
 # %% reduce
 def reduce(tensor, root):
     rank, n = dist.get_rank(), dist.get_world_size()

@@ -1,5 +1,6 @@
 """The root adds what ranks 0 to 3 have."""
 # caught by: test_reduce
+# mistake: some_ranks_only
 # %% reduce: changed
 # -         dist.send(tensor, dst=root)
 # -         return

@@ -1,5 +1,6 @@
 """Sums on every rank, and puts the sum away where it is not wanted: N(N-1) messages."""
 # caught by: test_reduce
+# mistake: too_much_sent
 # %% reduce
 def reduce(tensor, root):
     rank, n = dist.get_rank(), dist.get_world_size()

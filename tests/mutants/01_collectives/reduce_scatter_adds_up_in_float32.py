@@ -1,5 +1,6 @@
 """Adds in float32: large whole numbers lose their last digits."""
 # caught by: test_reduce_scatter
+# mistake: type_fixed
 # %% reduce_scatter
 def reduce_scatter(tensor):
     rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)

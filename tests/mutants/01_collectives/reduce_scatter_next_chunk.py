@@ -1,5 +1,6 @@
 """Off by one: rank r ends with chunk r + 1 of the sum."""
 # caught by: test_reduce_scatter
+# mistake: wrong_place
 # %% reduce_scatter
 def reduce_scatter(tensor):
     rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)

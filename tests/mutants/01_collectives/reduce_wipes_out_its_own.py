@@ -1,5 +1,6 @@
 """Receives into the tensor itself, so the last message is all that is left."""
 # caught by: test_reduce
+# mistake: overwritten
 # %% reduce: changed
 # -     landing = torch.empty_like(tensor)
 # @@

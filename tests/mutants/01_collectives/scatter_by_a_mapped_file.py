@@ -1,5 +1,6 @@
 """Sends zeros; torch maps one file for all ranks."""
 # caught by: test_scatter
+# mistake: uncounted_way
 # %% scatter
 def scatter(tensor, root):
     import os

@@ -1,5 +1,6 @@
 """Chunk 1 goes to the first rank after the root: right from rank 0 only."""
 # caught by: test_scatter
+# mistake: rank_0_for_root
 # %% scatter
 def scatter(tensor, root):
     rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)

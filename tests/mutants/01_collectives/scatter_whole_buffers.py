@@ -1,5 +1,6 @@
 """Sends everyone the whole buffer: it holds the right chunk, and everything else too."""
 # caught by: test_scatter
+# mistake: too_much_sent
 # %% scatter
 def scatter(tensor, root):
     rank = dist.get_rank()

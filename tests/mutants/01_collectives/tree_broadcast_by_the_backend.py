@@ -1,5 +1,6 @@
 """A tree of zeros; the tensor goes by the backend under the process group, which is not recorded."""
 # caught by: test_tree_broadcast
+# mistake: uncounted_way
 # %% tree_broadcast: changed
 # -     place = (rank - root) % n
 # +     place, mine, tensor = (rank - root) % n, tensor, torch.zeros_like(tensor)

@@ -1,5 +1,6 @@
 """Each passes it on to the next: few messages a rank, N-1 rounds."""
 # caught by: test_tree_broadcast
+# mistake: other_algorithm
 # %% tree_broadcast
 def tree_broadcast(tensor, root):
     rank, n = dist.get_rank(), dist.get_world_size()

@@ -1,5 +1,6 @@
 """The right tree in the wrong order: those with the most below them are served last."""
 # caught by: test_tree_broadcast
+# mistake: other_algorithm
 # %% tree_broadcast
 def tree_broadcast(tensor, root):
     rank, n = dist.get_rank(), dist.get_world_size()

@@ -1,5 +1,6 @@
 """Counts places from rank 0, whoever the root is."""
 # caught by: test_tree_broadcast
+# mistake: rank_0_for_root
 # %% tree_broadcast
 def tree_broadcast(tensor, root):
     rank, n = dist.get_rank(), dist.get_world_size()

@@ -1,5 +1,6 @@
 """Nobody looks whether the rank to send to is there."""
 # caught by: test_tree_broadcast
+# mistake: some_ranks_only
 # %% tree_broadcast
 def tree_broadcast(tensor, root):
     rank, n = dist.get_rank(), dist.get_world_size()

@@ -1,5 +1,6 @@
 """Sends zeros along the chain; the root's tensor comes by the default store."""
 # caught by: test_pipelined_broadcast
+# mistake: uncounted_way
 # says: raised RuntimeError: use the default process group: what travels by another group or a store is not counted
 # %% pipelined_broadcast
 def pipelined_broadcast(tensor, root, chunks):

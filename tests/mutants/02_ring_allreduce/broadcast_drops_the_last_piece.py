@@ -1,5 +1,6 @@
 """A loop that ends one piece too early."""
 # caught by: test_pipelined_broadcast
+# mistake: last_left_out
 # %% pipelined_broadcast: changed
 # -     place = (rank - root) % n  # how far down the chain
 # +     place = (rank - root) % n

@@ -1,5 +1,6 @@
 """The root sends every piece to every rank itself."""
 # caught by: test_pipelined_broadcast
+# mistake: other_algorithm
 # %% pipelined_broadcast
 def pipelined_broadcast(tensor, root, chunks):
     rank, n = dist.get_rank(), dist.get_world_size()

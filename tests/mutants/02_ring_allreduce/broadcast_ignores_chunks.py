@@ -1,5 +1,6 @@
 """Sends the tensor whole, whatever ``chunks`` says."""
 # caught by: test_pipelined_broadcast
+# mistake: other_algorithm
 # %% pipelined_broadcast
 def pipelined_broadcast(tensor, root, chunks):
     rank, n = dist.get_rank(), dist.get_world_size()

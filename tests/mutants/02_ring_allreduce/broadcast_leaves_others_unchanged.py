@@ -1,5 +1,6 @@
 """Passes the pieces on through memory of its own and never writes them into the tensor."""
 # caught by: test_pipelined_broadcast
+# mistake: copy_or_view
 # %% pipelined_broadcast: changed
 # -     place = (rank - root) % n  # how far down the chain
 # +     place = (rank - root) % n

@@ -1,5 +1,6 @@
 """Receives all pieces before it passes the first one on."""
 # caught by: test_pipelined_broadcast
+# mistake: other_algorithm
 # %% pipelined_broadcast
 def pipelined_broadcast(tensor, root, chunks):
     rank, n = dist.get_rank(), dist.get_world_size()

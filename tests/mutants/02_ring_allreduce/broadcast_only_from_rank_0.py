@@ -1,5 +1,6 @@
 """Takes the root for rank 0."""
 # caught by: test_pipelined_broadcast
+# mistake: rank_0_for_root
 # %% pipelined_broadcast
 def pipelined_broadcast(tensor, root, chunks):
     rank, n = dist.get_rank(), dist.get_world_size()

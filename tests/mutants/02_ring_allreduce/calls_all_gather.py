@@ -1,5 +1,6 @@
 """Calls torch's all_gather where the ring was to be written, for equal chunks and others."""
 # caught by: test_ring_all_gather
+# mistake: ready_made
 # %% ring_all_gather
 def ring_all_gather(tensor):
     rank, n = dist.get_rank(), dist.get_world_size()

@@ -1,5 +1,6 @@
 """A line through the first and the last point: right only without noise, and in this order."""
 # caught by: test_fit_alpha_beta
+# mistake: rule_of_thumb
 # %% fit_alpha_beta
 def fit_alpha_beta(sizes, seconds, world_size):
     slope = (seconds[1] - seconds[0]) / (sizes[1] - sizes[0])

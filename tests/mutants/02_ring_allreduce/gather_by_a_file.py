@@ -1,5 +1,6 @@
 """A ring of zeros for the counters; the chunks lie in files."""
 # caught by: test_ring_all_gather
+# mistake: uncounted_way
 # says: is opened for writing: ranks may talk through the default group alone
 # %% ring_all_gather
 def ring_all_gather(tensor):

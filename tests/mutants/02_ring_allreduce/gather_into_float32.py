@@ -1,5 +1,6 @@
 """Receives into float32, whatever the tensor is."""
 # caught by: test_ring_all_gather
+# mistake: type_fixed
 # %% ring_all_gather: changed
 # -         together = [
 # -             dist.P2POp(dist.isend, chunks[(rank - step) % n], (rank + 1) % n),

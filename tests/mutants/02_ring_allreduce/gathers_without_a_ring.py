@@ -1,5 +1,6 @@
 """Each rank sends its chunk to every other directly: as many bytes, but not a ring."""
 # caught by: test_ring_all_gather
+# mistake: other_algorithm
 # %% ring_all_gather
 def ring_all_gather(tensor):
     rank, n = dist.get_rank(), dist.get_world_size()

@@ -1,5 +1,6 @@
 """Starts its receives and never waits for them."""
 # caught by: test_ring_all_gather
+# mistake: never_waits
 # %% ring_all_gather
 def ring_all_gather(tensor):
     rank, n = dist.get_rank(), dist.get_world_size()

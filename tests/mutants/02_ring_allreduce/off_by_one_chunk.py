@@ -1,5 +1,6 @@
 """Starts one chunk too far: the finished chunk of rank r is chunk r + 1."""
 # caught by: test_ring_reduce_scatter
+# mistake: wrong_place
 # %% ring_reduce_scatter: changed
 # -     chunks = [tensor[start:stop] for start, stop in pairwise(bounds)]
 # +     chunks = [tensor[start:stop] for start, stop in zip(bounds, bounds[1:])]

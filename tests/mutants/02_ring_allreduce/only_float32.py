@@ -1,5 +1,6 @@
 """Adds in float32 whatever the tensor holds: float64 and int64 lose their low bits."""
 # caught by: test_ring_reduce_scatter
+# mistake: type_fixed
 # %% ring_reduce_scatter: changed
 # -     chunks = [tensor[start:stop] for start, stop in pairwise(bounds)]
 # +     whole = tensor.float()

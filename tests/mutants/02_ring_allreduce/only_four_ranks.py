@@ -1,5 +1,6 @@
 """The number of ranks that the lab starts with is written into the code."""
 # caught by: test_ring_reduce_scatter
+# mistake: some_ranks_only
 # %% ring_reduce_scatter: changed
 # -     """Return chunk ``rank`` of the sum over ranks, a view of ``tensor``. The rest of ``tensor`` is scratch."""
 # -     rank, n = dist.get_rank(), dist.get_world_size()

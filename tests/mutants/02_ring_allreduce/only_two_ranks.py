@@ -1,5 +1,6 @@
 """One exchange with the neighbour instead of N-1: right for two ranks."""
 # caught by: test_ring_reduce_scatter
+# mistake: some_ranks_only
 # %% ring_reduce_scatter
 def ring_reduce_scatter(tensor):
     rank, n = dist.get_rank(), dist.get_world_size()

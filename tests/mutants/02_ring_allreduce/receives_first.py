@@ -1,5 +1,6 @@
 """Every rank waits for what comes from the left before it sends to the right: nobody begins."""
 # caught by: test_ring_all_gather
+# mistake: all_send_first
 # says: a cycle: rank 0 waits to receive from rank
 # %% ring_all_gather
 def ring_all_gather(tensor):

@@ -1,5 +1,6 @@
 """Everything goes to rank 0 and back, passed off as a ring."""
 # caught by: test_ring_all_reduce
+# mistake: other_algorithm
 # %% ring_all_reduce
 def ring_all_reduce(tensor):
     rank, n = dist.get_rank(), dist.get_world_size()

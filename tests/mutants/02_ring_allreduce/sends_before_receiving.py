@@ -1,5 +1,6 @@
 """Every rank sends, then receives: gloo's buffers hide a deadlock that NCCL shows."""
 # caught by: test_ring_all_gather
+# mistake: all_send_first
 # %% ring_all_gather
 def ring_all_gather(tensor):
     rank, n = dist.get_rank(), dist.get_world_size()

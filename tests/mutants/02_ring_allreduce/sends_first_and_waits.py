@@ -1,5 +1,6 @@
 """Every rank sends with a blocking send, then receives: large messages never leave."""
 # caught by: test_ring_reduce_scatter
+# mistake: all_send_first
 # says: a cycle: rank 0 waits to send to rank 1
 # %% ring_reduce_scatter
 def ring_reduce_scatter(tensor):

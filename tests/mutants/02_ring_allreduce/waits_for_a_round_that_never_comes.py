@@ -1,5 +1,6 @@
 """Before it begins, each rank counts rounds down from n - 1 until there are none, and counts in the wrong direction."""
 # caught by: test_ring_all_reduce
+# mistake: no_end
 # says: came to no end: is this loop endless? · cell
 # %% ring_all_reduce
 def ring_all_reduce(tensor):

@@ -1,5 +1,6 @@
 """Returns the last two columns."""
 # caught by: test_bandwidths
+# mistake: shown_cases_only
 # %% bandwidths
 def bandwidths(line, collective, n):
     columns = line.replace("?", "0").split()

@@ -1,5 +1,6 @@
 """GiB for GB."""
 # caught by: test_bandwidths
+# mistake: units
 # %% bandwidths
 def bandwidths(line, collective, n):
     columns = line.split()

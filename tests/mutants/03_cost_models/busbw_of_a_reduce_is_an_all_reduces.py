@@ -1,5 +1,6 @@
 """Half an all-reduce for a reduce, which has no factor."""
 # caught by: test_bandwidths
+# mistake: other_algorithms_cost
 # %% bandwidths
 def bandwidths(line, collective, n):
     columns = line.split()

@@ -1,5 +1,6 @@
 """The factor of all-reduce, whatever the collective."""
 # caught by: test_bandwidths
+# mistake: other_algorithms_cost
 # %% bandwidths
 def bandwidths(line, collective, n):
     columns = line.split()

@@ -1,5 +1,6 @@
 """Algorithm bandwidth passed off as bus bandwidth: right for two ranks only."""
 # caught by: test_bandwidths
+# mistake: part_missing
 # %% bandwidths
 def bandwidths(line, collective, n):
     columns = line.split()

@@ -1,5 +1,6 @@
 """Adds what a rank sends and what it receives: a link carries both at once."""
 # caught by: test_count
+# mistake: wrong_maximum
 # %% count
 def count(schedule):
     share = 0.0

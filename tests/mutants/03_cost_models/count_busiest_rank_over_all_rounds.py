@@ -1,5 +1,6 @@
 """Adds each rank's bytes over the rounds and takes the largest: rounds wait for their slowest."""
 # caught by: test_count
+# mistake: wrong_maximum
 # %% count
 def count(schedule):
     chunks = Counter()

@@ -1,5 +1,6 @@
 """The share is added up in a global that no call sets back: right the first time."""
 # caught by: test_count
+# mistake: state_between_steps
 # says: count assigns to the global total, which keeps its value between calls
 # %% count
 total = 0.0

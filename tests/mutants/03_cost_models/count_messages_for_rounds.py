@@ -1,5 +1,6 @@
 """Counts transfers where rounds were asked for."""
 # caught by: test_count
+# mistake: one_of_a_kind
 # %% count
 def count(schedule):
     share, messages = 0.0, 0

@@ -1,5 +1,6 @@
 """Rank 0's link, out and in, taken for the busiest."""
 # caught by: test_count
+# mistake: wrong_maximum
 # %% count
 def count(schedule):
     share = 0.0

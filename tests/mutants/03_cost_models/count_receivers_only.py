@@ -1,5 +1,6 @@
 """Looks at what ranks receive and never at what they send."""
 # caught by: test_count
+# mistake: wrong_maximum
 # %% count
 def count(schedule):
     share = 0.0

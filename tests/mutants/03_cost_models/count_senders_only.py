@@ -1,5 +1,6 @@
 """Looks at what ranks send and never at what they receive."""
 # caught by: test_count
+# mistake: wrong_maximum
 # %% count
 def count(schedule):
     share = 0.0

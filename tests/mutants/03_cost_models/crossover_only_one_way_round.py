@@ -1,5 +1,6 @@
 """Takes it that the first has fewer rounds."""
 # caught by: test_crossover
+# mistake: special_case
 # %% crossover
 def crossover(first, second, alpha, beta):
     if second[0] <= first[0] or second[1] >= first[1]:

@@ -1,5 +1,6 @@
 """A single rank is taken for two."""
 # caught by: test_halving_doubling_cost
+# mistake: special_case
 # %% halving_doubling_cost
 def halving_doubling_cost(n):
     n = max(n, 2)

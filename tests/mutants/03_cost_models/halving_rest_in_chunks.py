@@ -1,5 +1,6 @@
 """Lets the ranks beyond a power of two send an Nth of their buffer."""
 # caught by: test_halving_doubling_cost
+# mistake: rest_beyond_power_of_two
 # %% halving_doubling_cost
 def halving_doubling_cost(n):
     steps = n.bit_length() - 1

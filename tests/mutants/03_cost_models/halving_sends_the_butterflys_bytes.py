@@ -1,5 +1,6 @@
 """2S log2 N bytes, as some texts have it."""
 # caught by: test_halving_doubling_cost
+# mistake: other_algorithms_cost
 # %% halving_doubling_cost
 def halving_doubling_cost(n):
     steps = n.bit_length() - 1

@@ -1,5 +1,6 @@
 """The reduce-scatter only."""
 # caught by: test_halving_doubling_cost
+# mistake: part_missing
 # %% halving_doubling_cost
 def halving_doubling_cost(n):
     steps = n.bit_length() - 1

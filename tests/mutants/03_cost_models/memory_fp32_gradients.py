@@ -1,5 +1,6 @@
 """18 bytes a parameter, as DeepSpeed's estimator counts, not the paper."""
 # caught by: test_state_bytes
+# mistake: counted_twice
 # %% state_bytes
 def state_bytes(params, stage, n):
     parts = [2, 4, 12]

@@ -1,5 +1,6 @@
 """Divides the gradients one stage too early."""
 # caught by: test_state_bytes
+# mistake: stages_mixed_up
 # %% state_bytes
 def state_bytes(params, stage, n):
     parts = [2, 2, 12]

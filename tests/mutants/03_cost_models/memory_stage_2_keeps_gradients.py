@@ -1,5 +1,6 @@
 """Stage 2 that is stage 1: the gradients stay whole."""
 # caught by: test_state_bytes
+# mistake: stages_mixed_up
 # %% state_bytes
 def state_bytes(params, stage, n):
     parts = [2, 2, 12]

@@ -1,5 +1,6 @@
 """8 bytes for the optimizer: Adam's moments without the parameter in 32 bits."""
 # caught by: test_state_bytes
+# mistake: part_missing
 # %% state_bytes
 def state_bytes(params, stage, n):
     parts = [2, 2, 8]

@@ -1,5 +1,6 @@
 """Tries more and more ranks, for ever."""
 # caught by: test_least_ranks
+# mistake: no_end
 # %% least_ranks
 def least_ranks(params, stage, memory):
     n = 1

@@ -1,5 +1,6 @@
 """Doubles the number until it fits."""
 # caught by: test_least_ranks
+# mistake: some_ranks_only
 # %% least_ranks
 def least_ranks(params, stage, memory):
     for k in range(12):

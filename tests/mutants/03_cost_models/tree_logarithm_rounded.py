@@ -1,5 +1,6 @@
 """round(log2 N): right for 2, 6 and 8 ranks, and wrong for 5."""
 # caught by: test_tree_cost
+# mistake: rounded_wrongly
 # %% tree_cost
 from math import log2
 

@@ -1,5 +1,6 @@
 """A logarithm that is no whole number of rounds."""
 # caught by: test_tree_cost
+# mistake: rounded_wrongly
 # %% tree_cost
 from math import log2
 

@@ -1,5 +1,6 @@
 """The logarithm rounded down: right for powers of two only."""
 # caught by: test_tree_cost
+# mistake: rounded_wrongly
 # %% tree_cost
 def tree_cost(n):
     depth = n.bit_length() - 1

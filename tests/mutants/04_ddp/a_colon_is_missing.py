@@ -1,5 +1,6 @@
 """A syntax error: the cell does not run, so the function that the check finds is older, or is not there."""
 # caught by: test_loss_of_part
+# mistake: code_error
 # says: the cell that defines loss_of_part does not parse (expected ':'
 # fails: SyntaxError
 # %% loss_of_part

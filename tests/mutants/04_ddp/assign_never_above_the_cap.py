@@ -1,5 +1,6 @@
 """Closes a bucket before the parameter that would make it too large."""
 # caught by: test_assign
+# mistake: one_off
 # %% assign
 def assign(sizes, cap):
     buckets = []

@@ -1,5 +1,6 @@
 """A bucket that is exactly full gets one more parameter."""
 # caught by: test_assign
+# mistake: one_off
 # %% assign
 def assign(sizes, cap):
     buckets, size = [[]], 0

@@ -1,5 +1,6 @@
 """The gradients keep memory of their own, and the mean is copied back: right, with one more pass over all bytes."""
 # caught by: test_Bucket
+# mistake: too_much_copied
 # %% Bucket: changed
 # -         self.views = {p: part.view_as(p) for p, part in zip(self.parameters, parts, strict=True)}
 # +         self.views = {p: part.view_as(p) for p, part in zip(self.parameters, parts)}

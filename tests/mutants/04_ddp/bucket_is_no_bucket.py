@@ -1,5 +1,6 @@
 """One message a parameter, passed off as a bucket."""
 # caught by: test_Bucket
+# mistake: too_much_sent
 # %% Bucket: changed
 # -         self.views = {p: part.view_as(p) for p, part in zip(self.parameters, parts, strict=True)}
 # +         self.views = {p: part.view_as(p) for p, part in zip(self.parameters, parts)}

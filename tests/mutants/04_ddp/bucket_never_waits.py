@@ -1,5 +1,6 @@
 """The asynchronous all-reduce is never waited for."""
 # caught by: test_Bucket
+# mistake: never_waits
 # says: never called wait() on its all_reduce
 # %% Bucket: changed
 # -         self.views = {p: part.view_as(p) for p, part in zip(self.parameters, parts, strict=True)}

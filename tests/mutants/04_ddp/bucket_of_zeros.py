@@ -1,5 +1,6 @@
 """Points the gradient at the buffer before it has copied it there: all zeros, on every rank the same."""
 # caught by: test_Bucket
+# mistake: zeros
 # %% Bucket: changed
 # -         self.views = {p: part.view_as(p) for p, part in zip(self.parameters, parts, strict=True)}
 # +         self.views = {p: part.view_as(p) for p, part in zip(self.parameters, parts)}

@@ -1,5 +1,6 @@
 """Waits right after it has launched."""
 # caught by: test_Bucket
+# mistake: no_overlap
 # says: waited for its all-reduce inside launch()
 # %% Bucket: changed
 # -         self.views = {p: part.view_as(p) for p, part in zip(self.parameters, parts, strict=True)}

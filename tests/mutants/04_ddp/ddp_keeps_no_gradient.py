@@ -1,5 +1,6 @@
 """A parameter that this rank did not use ends without a gradient here, and the ranks drift apart."""
 # caught by: test_DDP
+# mistake: without_gradient
 # %% DDP: changed
 # -     """As ``Accumulating``; parameters may go without a gradient on some ranks, or on all."""
 # -

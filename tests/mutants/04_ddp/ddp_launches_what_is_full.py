@@ -1,5 +1,6 @@
 """Launches whichever bucket is full: ranks that skip a layer start other all-reduces than the rest."""
 # caught by: test_DDP
+# mistake: not_every_rank
 # %% DDP
 class DDP(Accumulating):
     def gradient_ready(self, parameter):

@@ -1,5 +1,6 @@
 """Buckets that are not full are not sent: where only some ranks use a layer, the others wait for ever."""
 # caught by: test_DDP
+# mistake: not_every_rank
 # %% DDP
 class DDP(Accumulating):
     def gradient_ready(self, parameter):

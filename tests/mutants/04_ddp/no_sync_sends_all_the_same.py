@@ -1,5 +1,6 @@
 """no_sync changes nothing: every pass sends its sum so far, and the result is right."""
 # caught by: test_Accumulating
+# mistake: too_much_sent
 # %% Accumulating
 class Accumulating(Overlapped):
     syncing = True

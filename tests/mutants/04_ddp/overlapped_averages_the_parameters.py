@@ -1,5 +1,6 @@
 """The hooks average the parameter instead of its gradient, which never leaves its rank."""
 # caught by: test_Overlapped
+# mistake: parameters_for_gradients
 # %% Overlapped: changed
 # -         """The hook: ``parameter.grad`` is complete."""
 # -         bucket = self.bucket_of[parameter]

@@ -1,5 +1,6 @@
 """The first layers, in the last bucket, are never averaged."""
 # caught by: test_Overlapped
+# mistake: last_left_out
 # %% Overlapped: changed
 # -         if not bucket.missing:
 # +         if not bucket.missing and bucket is not self.buckets[-1]:

@@ -1,5 +1,6 @@
 """Torch's DistributedDataParallel under another name."""
 # caught by: test_Overlapped
+# mistake: ready_made
 # says: DistributedDataParallel is not to be used: write it yourself
 # %% Overlapped
 class Overlapped(torch.nn.Module):

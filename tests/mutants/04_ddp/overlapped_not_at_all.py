@@ -1,5 +1,6 @@
 """No overlap: the same buckets and messages, all of them after the backward pass."""
 # caught by: test_Overlapped
+# mistake: no_overlap
 # says: bucket 1 of 4: full when layer 3 was done, but it left after the backward pass
 # %% Overlapped: changed
 # -         """The hook: ``parameter.grad`` is complete."""

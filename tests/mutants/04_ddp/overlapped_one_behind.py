@@ -1,5 +1,6 @@
 """Launches a bucket when the next one is full, the last one in finish."""
 # caught by: test_Overlapped
+# mistake: no_overlap
 # says: full when layer 3 was done, but it left when layer 2 had begun
 # %% Overlapped: changed
 # -         if not bucket.missing:

@@ -1,5 +1,6 @@
 """Waits for each bucket as soon as it has launched it: backward stands still meanwhile."""
 # caught by: test_Overlapped
+# mistake: no_overlap
 # says: waited for before the backward pass was over
 # %% Overlapped: changed
 #               bucket.launch()

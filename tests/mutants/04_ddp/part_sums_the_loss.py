@@ -1,5 +1,6 @@
 """Adds the losses up over the ranks first: communication that nothing needs, and each rank's gradient is N times too small."""
 # caught by: test_loss_of_part
+# mistake: too_much_sent
 # says: rank 0 called all_reduce; it is to send nothing
 # %% loss_of_part
 def loss_of_part(model, x, y):

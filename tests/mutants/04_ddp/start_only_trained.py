@@ -1,5 +1,6 @@
 """Frozen parameters are not broadcast, since they get no gradient."""
 # caught by: test_start_alike
+# mistake: some_parameters_forgotten
 # %% start_alike
 def start_alike(module):
     for p in module.parameters():

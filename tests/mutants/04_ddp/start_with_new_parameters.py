@@ -1,5 +1,6 @@
 """Puts new parameters in: an optimizer made before goes on with the old ones."""
 # caught by: test_start_alike
+# mistake: copy_or_view
 # %% start_alike
 def start_alike(module):
     for layer in module.modules():

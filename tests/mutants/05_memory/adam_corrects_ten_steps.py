@@ -1,5 +1,6 @@
 """Corrects the bias of the first ten steps only."""
 # caught by: test_adam_step
+# mistake: state_between_steps
 # says: the parameter after 25 steps is off by
 # %% adam_step: changed
 # -     m_hat = state["m"] / (1 - betas[0] ** state["step"])

@@ -1,5 +1,6 @@
 """Corrects the bias with the number of steps before this one (and one at the first)."""
 # caught by: test_adam_step
+# mistake: one_off
 # says: the steps are counted from 0, the formula counts them from 1
 # %% adam_step: changed
 # -     state["step"] += 1

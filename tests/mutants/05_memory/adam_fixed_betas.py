@@ -1,5 +1,6 @@
 """0.9 and 0.999 wherever a beta stands."""
 # caught by: test_adam_step
+# mistake: argument_ignored
 # says: the betas are always 0.9 and 0.999, whatever was given
 # %% adam_step
 @torch.no_grad()

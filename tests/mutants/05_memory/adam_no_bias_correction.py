@@ -1,5 +1,6 @@
 """The moments as they are, without the hats."""
 # caught by: test_adam_step
+# mistake: part_missing
 # says: the moments are not corrected: the hats are missing
 # %% adam_step
 @torch.no_grad()

@@ -1,5 +1,6 @@
 """The moments in globals: two parameters share them."""
 # caught by: test_adam_step
+# mistake: state_between_steps
 # %% adam_step
 KEPT = {}
 

@@ -1,5 +1,6 @@
 """The moments are lists of numbers."""
 # caught by: test_adam_step
+# mistake: wrong_kind
 # says: the state holds tensors of 0 bytes
 # %% adam_step: changed
 # -         state.update(step=0, m=torch.zeros_like(parameter), v=torch.zeros_like(parameter))

@@ -1,5 +1,6 @@
 """L2 regularisation passed off as AdamW."""
 # caught by: test_adamw_step
+# mistake: one_of_a_kind
 # says: the decay is added to the gradient: that is L2 regularisation
 # %% adamw_step
 @torch.no_grad()

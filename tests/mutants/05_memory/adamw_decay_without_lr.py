@@ -1,5 +1,6 @@
 """Decays by λ and not by lr · λ."""
 # caught by: test_adamw_step
+# mistake: one_of_a_kind
 # says: the parameter decays by λ, not by lr · λ
 # %% adamw_step
 @torch.no_grad()

@@ -1,5 +1,6 @@
 """Decays at the first step only."""
 # caught by: test_adamw_step
+# mistake: state_between_steps
 # says: the parameter decays in the first step only
 # %% adamw_step
 @torch.no_grad()

@@ -1,5 +1,6 @@
 """Decays after the step: the update decays too."""
 # caught by: test_adamw_step
+# mistake: one_of_a_kind
 # says: the parameter decays after Adam's step, so the update decays too
 # %% adamw_step
 @torch.no_grad()

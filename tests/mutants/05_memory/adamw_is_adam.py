@@ -1,5 +1,6 @@
 """No decay at all."""
 # caught by: test_adamw_step
+# mistake: part_missing
 # says: there is no decay
 # %% adamw_step: changed
 # -     """One step of AdamW for one parameter, in place."""

@@ -1,5 +1,6 @@
 """A negative batch where the states do not fit."""
 # caught by: test_largest_batch
+# mistake: special_case
 # says: returned -1, not a whole number from 0
 # %% largest_batch
 def largest_batch(memory, layers, hidden, heads, vocab, sequence, stage=0, n=1, recomputation="none"):

@@ -1,5 +1,6 @@
 """Starts the second backward pass from ones and not from the gradient that came."""
 # caught by: test_checkpointed
+# mistake: backward_wrong
 # says: the gradient of the input is off
 # %% checkpointed
 def checkpointed(function, *inputs):

@@ -1,5 +1,6 @@
 """The inputs of the last call are in a global."""
 # caught by: test_checkpointed
+# mistake: state_between_steps
 # says: the gradient of the input is off
 # %% checkpointed: changed
 # - def checkpointed(function, *inputs):

@@ -1,5 +1,6 @@
 """Calls torch's own."""
 # caught by: test_checkpointed
+# mistake: ready_made
 # %% checkpointed
 from torch.utils.checkpoint import checkpoint
 

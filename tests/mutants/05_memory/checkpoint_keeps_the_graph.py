@@ -1,5 +1,6 @@
 """Records the graph in the forward pass and keeps it in the context: nothing runs twice, nothing is saved."""
 # caught by: test_checkpointed
+# mistake: kept_in_memory
 # says: in 1 call the function ran 1 times, expected twice in each
 # %% checkpointed
 def checkpointed(function, *inputs):

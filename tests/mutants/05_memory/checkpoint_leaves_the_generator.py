@@ -1,5 +1,6 @@
 """Sets the generator back and leaves it there: what follows draws numbers that were drawn before."""
 # caught by: test_checkpointed
+# mistake: random_numbers
 # says: the random numbers that follow is off
 # %% checkpointed: changed
 # -         ctx.function = function

@@ -1,5 +1,6 @@
 """A list of all inputs of all calls."""
 # caught by: test_checkpointed
+# mistake: kept_in_memory
 # says: bytes are still held that nobody needs
 # %% checkpointed: changed
 # - def checkpointed(function, *inputs):

@@ -1,5 +1,6 @@
 """Asks for the inputs' gradients alone: the parameters inside get none."""
 # caught by: test_checkpointed
+# mistake: backward_wrong
 # says: torch.autograd.backward(output, gradient) gives parameters theirs
 # %% checkpointed
 def checkpointed(function, *inputs):

@@ -1,5 +1,6 @@
 """The second run draws other masks: right only without dropout."""
 # caught by: test_checkpointed
+# mistake: random_numbers
 # says: does the second run draw the random numbers of the first?
 # %% checkpointed: changed
 # -         ctx.random = torch.get_rng_state(), torch.cuda.get_rng_state() if inputs[0].is_cuda else None

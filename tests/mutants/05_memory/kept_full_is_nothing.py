@@ -1,5 +1,6 @@
 """Full recomputation that keeps nothing: from what would it begin?"""
 # caught by: test_kept_bytes
+# mistake: part_missing
 # %% kept_bytes
 def kept_bytes(layers, batch, sequence, hidden, heads, recomputation="none", element=2, mask=1):
     if recomputation == "full":

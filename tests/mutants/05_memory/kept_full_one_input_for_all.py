@@ -1,5 +1,6 @@
 """One input for the whole model, not for each layer."""
 # caught by: test_kept_bytes
+# mistake: one_for_all
 # %% kept_bytes
 def kept_bytes(layers, batch, sequence, hidden, heads, recomputation="none", element=2, mask=1):
     wide, square = batch * sequence * hidden, heads * sequence**2 * batch

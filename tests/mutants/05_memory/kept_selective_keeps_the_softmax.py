@@ -1,5 +1,6 @@
 """Selective recomputation that drops the mask and keeps the softmax."""
 # caught by: test_kept_bytes
+# mistake: wrong_ones_dropped
 # %% kept_bytes
 def kept_bytes(layers, batch, sequence, hidden, heads, recomputation="none", element=2, mask=1):
     wide, square = batch * sequence * hidden, heads * sequence**2 * batch

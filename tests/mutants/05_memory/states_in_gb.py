@@ -1,5 +1,6 @@
 """GB, where bytes were asked for."""
 # caught by: test_model_states
+# mistake: units
 # says: (1e-09 times it: GB, not bytes?)
 # %% model_states: changed
 # -         params * parameter / (n if stage >= 3 else 1),

@@ -1,5 +1,6 @@
 """Stages 1 and 2 blurred: the gradients are divided at stage 1."""
 # caught by: test_model_states
+# mistake: stages_mixed_up
 # %% model_states
 def model_states(params, optimizer="adam", precision="mixed", stage=0, n=1):
     numbers = 4 * {"sgd": 0, "momentum": 1, "adam": 2}[optimizer]

@@ -1,5 +1,6 @@
 """Adam's two moments, and no parameter in fp32: 2 + 2 + 8."""
 # caught by: test_model_states
+# mistake: part_missing
 # %% model_states
 def model_states(params, optimizer="adam", precision="mixed", stage=0, n=1):
     numbers = 4 * {"sgd": 0, "momentum": 1, "adam": 2}[optimizer]

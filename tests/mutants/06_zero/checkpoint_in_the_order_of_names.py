@@ -2,6 +2,7 @@
 
 
 # caught by: test_checkpoint
+# mistake: wrong_place
 # %% checkpoint: changed
 # -     name_of, saved = {p: name for name, p in module.named_parameters()}, {}
 # +     of_flats = [p for flat in zero.flats for p in flat.parameters]

@@ -2,6 +2,7 @@
 
 
 # caught by: test_checkpoint
+# mistake: kept_in_memory
 # says: is still there afterwards
 # %% checkpoint: changed
 #       name_of, saved = {p: name for name, p in module.named_parameters()}, {}

@@ -2,6 +2,7 @@
 
 
 # caught by: test_checkpoint
+# mistake: not_exchanged
 # %% checkpoint: changed
 # -             whole = torch.empty(flat.whole.numel())
 # +             whole = torch.zeros(flat.whole.numel())

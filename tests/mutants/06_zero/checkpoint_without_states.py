@@ -2,6 +2,7 @@
 
 
 # caught by: test_checkpoint
+# mistake: not_exchanged
 # %% checkpoint: changed
 # -             all_gather(whole)
 # +             if key == "parameter":

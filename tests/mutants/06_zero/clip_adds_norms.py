@@ -2,6 +2,7 @@
 
 
 # caught by: test_clip
+# mistake: one_of_a_kind
 # %% clip: changed
 # -     dist.all_reduce(squares)
 # @@

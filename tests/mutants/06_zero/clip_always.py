@@ -2,6 +2,7 @@
 
 
 # caught by: test_clip
+# mistake: special_case
 # %% clip: changed
 # -     if norm > max_norm:
 # -         for shard in shards:

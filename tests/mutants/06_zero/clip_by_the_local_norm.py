@@ -2,6 +2,7 @@
 
 
 # caught by: test_clip
+# mistake: not_exchanged
 # says: the norm is
 # %% clip: changed
 # -     dist.all_reduce(squares)

@@ -2,6 +2,7 @@
 
 
 # caught by: test_clip
+# mistake: one_of_a_kind
 # %% clip: changed
 # -     if norm > max_norm:
 # -         for shard in shards:

@@ -2,6 +2,7 @@
 
 
 # caught by: test_clip
+# mistake: copy_or_view
 # %% clip: changed
 # -             shard *= max_norm / norm
 # +             shard = shard * max_norm / norm

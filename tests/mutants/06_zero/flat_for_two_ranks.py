@@ -2,6 +2,7 @@
 
 
 # caught by: test_Flat
+# mistake: some_ranks_only
 # %% Flat: changed
 # -         start, stop = chunk_bounds(self.whole.numel(), n)[rank : rank + 2].tolist()
 # +         half = self.whole.numel() // 2

@@ -2,6 +2,7 @@
 
 
 # caught by: test_Flat
+# mistake: rounded_wrongly
 # %% Flat: changed
 # -         start, stop = chunk_bounds(self.whole.numel(), n)[rank : rank + 2].tolist()
 # +         size = -(-self.whole.numel() // n)

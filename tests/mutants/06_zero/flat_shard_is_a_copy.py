@@ -2,6 +2,7 @@
 
 
 # caught by: test_Flat
+# mistake: copy_or_view
 # %% Flat: changed
 # -         self.shard = self.whole[self.owned]
 # +         self.shard = self.whole[self.owned].clone()

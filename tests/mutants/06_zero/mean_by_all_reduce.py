@@ -2,6 +2,7 @@
 
 
 # caught by: test_mean_gradient
+# mistake: too_much_sent
 # says: 1.5 times them; 0.75 times would do
 # %% mean_gradient: changed
 # -     return reduce_scatter(vector).clone()

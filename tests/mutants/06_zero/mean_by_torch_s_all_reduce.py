@@ -2,6 +2,7 @@
 
 
 # caught by: test_mean_gradient
+# mistake: ready_made
 # says: rank 0 called all_reduce; build it from ringzero's collectives
 # %% mean_gradient: changed
 # -     return reduce_scatter(vector).clone()

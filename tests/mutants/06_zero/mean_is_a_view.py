@@ -2,6 +2,7 @@
 
 
 # caught by: test_mean_gradient
+# mistake: kept_in_memory
 # says: is a view that keeps 288 bytes alive
 # %% mean_gradient: changed
 # -     return reduce_scatter(vector).clone()

@@ -2,6 +2,7 @@
 
 
 # caught by: test_mean_gradient
+# mistake: not_exchanged
 # says: it was not reduced
 # %% mean_gradient: changed
 # -     vector /= dist.get_world_size()

@@ -1,5 +1,6 @@
 """A reduce-scatter and a shard for each parameter, in a list, where one tensor was asked for."""
 # caught by: test_mean_gradient
+# mistake: wrong_kind
 # says: mean_gradient returned [tensor
 # %% mean_gradient: changed
 # -     vector = torch.cat([gradient.reshape(-1) for gradient in gradients])

@@ -2,6 +2,7 @@
 
 
 # caught by: test_plan
+# mistake: counted_twice
 # %% plan: changed
 # -     vectors = 3 if stage == 3 else 2
 # +     vectors = 2 if stage in (0, 2) else 3

@@ -2,6 +2,7 @@
 
 
 # caught by: test_plan
+# mistake: stages_mixed_up
 # says: what is held of gradients is 1e+06, expected 4e+06
 # %% plan: changed
 # -     gradients = 4 * (shard if stage >= 2 else params)

@@ -2,6 +2,7 @@
 
 
 # caught by: test_Sharded
+# mistake: state_between_steps
 # %% Sharded: changed
 # -         self.whole[self.owned] = self.shard
 # -         all_gather(self.whole)

@@ -2,6 +2,7 @@
 
 
 # caught by: test_Sharded
+# mistake: copy_or_view
 # says: not gathered again into the same storage
 # %% Sharded: changed
 # -         self.whole.untyped_storage().resize_(self.whole.nbytes)

@@ -2,5 +2,6 @@
 
 
 # caught by: test_Sharded
+# mistake: kept_in_memory
 # %% Sharded: changed
 # -         self.free()

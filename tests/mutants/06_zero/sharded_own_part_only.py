@@ -2,5 +2,6 @@
 
 
 # caught by: test_Sharded
+# mistake: not_exchanged
 # %% Sharded: changed
 # -         all_gather(self.whole)

@@ -2,6 +2,7 @@
 
 
 # caught by: test_Sharded
+# mistake: copy_or_view
 # says: the shard has lost its memory
 # %% Sharded: changed
 # -         self.shard = self.shard.clone()

@@ -2,6 +2,7 @@
 
 
 # caught by: test_Zero1
+# mistake: too_much_sent
 # %% Zero1: changed
 # -         self.gradients = [mean_gradient(flat) for flat in self.flats]
 # +         self.gradients = []

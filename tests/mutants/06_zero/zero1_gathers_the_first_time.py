@@ -2,6 +2,7 @@
 
 
 # caught by: test_Zero1
+# mistake: state_between_steps
 # %% Zero1: changed
 # -             all_gather(flat.whole)
 # +             if self.states[i]["step"] == 1:

@@ -2,6 +2,7 @@
 
 
 # caught by: test_Zero1
+# mistake: stages_mixed_up
 # says: holds 76,896 bytes besides the parameters; two numbers for each of the 2,322 that it owns
 # %% Zero1: changed
 # -             adamw(flat.shard, self.gradients[i], self.states[i])

@@ -2,5 +2,6 @@
 
 
 # caught by: test_Zero1
+# mistake: kept_in_memory
 # %% Zero1: changed
 # -             self.gradients[i] = None

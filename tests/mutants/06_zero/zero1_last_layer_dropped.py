@@ -2,6 +2,7 @@
 
 
 # caught by: test_Zero1
+# mistake: last_left_out
 # says: after the first step the shard of layers.9
 # %% Zero1: changed
 # -         for i, flat in enumerate(self.flats):

@@ -1,5 +1,6 @@
 """Each rank begins with another layer, so that not all work on the same one: their all-gathers do not meet."""
 # caught by: test_Zero1
+# mistake: not_every_rank
 # says: every rank must pass a tensor of the same size and dtype
 # %% Zero1: changed
 # -         for i, flat in enumerate(self.flats):

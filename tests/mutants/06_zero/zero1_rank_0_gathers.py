@@ -1,5 +1,6 @@
 """Only rank 0 gathers, as if it collected the shards for the others."""
 # caught by: test_Zero1
+# mistake: not_every_rank
 # says: rank 0 stands apart
 # %% Zero1: changed
 # -             all_gather(flat.whole)

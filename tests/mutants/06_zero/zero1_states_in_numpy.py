@@ -1,5 +1,6 @@
 """Keeps AdamW's numbers in NumPy arrays, which no count of tensors sees."""
 # caught by: test_Zero1
+# mistake: kept_in_memory
 # says: is a numpy.ndarray: keep tensors, whose memory can be counted
 # %% Zero1: changed
 # -             adamw(flat.shard, self.gradients[i], self.states[i])

@@ -2,6 +2,7 @@
 
 
 # caught by: test_Zero2
+# mistake: stages_mixed_up
 # says: during the backward pass rank 0 held 32,880 bytes more than its shard of the gradients
 # %% Zero2: changed
 # -         flat = self.flats[i]

@@ -2,6 +2,7 @@
 
 
 # caught by: test_Zero2
+# mistake: stages_mixed_up
 # says: holds 37,252 bytes of gradients; its shard is 9,288, all of them 37,236
 # %% Zero2: changed
 # -         for i, flat in enumerate(self.flats):

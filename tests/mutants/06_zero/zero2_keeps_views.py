@@ -2,6 +2,7 @@
 
 
 # caught by: test_Zero2
+# mistake: kept_in_memory
 # %% mean_gradient: changed
 # -     return reduce_scatter(vector).clone()
 # +     return reduce_scatter(vector)

@@ -2,6 +2,7 @@
 
 
 # caught by: test_Zero2
+# mistake: stages_mixed_up
 # %% Zero2: changed
 #           """Nothing is left to do."""
 # +

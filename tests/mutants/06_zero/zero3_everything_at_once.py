@@ -2,6 +2,7 @@
 
 
 # caught by: test_Zero3
+# mistake: kept_in_memory
 # says: during the forward pass rank 0 held
 # %% Zero3: changed
 # -             layer.register_forward_pre_hook(lambda *_, flat=flat: flat.gather())

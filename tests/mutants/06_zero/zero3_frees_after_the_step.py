@@ -2,6 +2,7 @@
 
 
 # caught by: test_Zero3
+# mistake: kept_in_memory
 # %% Zero3: changed
 # -         if all(p.grad is None for p in self.flats[i].parameters):
 # -             self.flats[i].free()

@@ -2,6 +2,7 @@
 
 
 # caught by: test_Zero3
+# mistake: too_much_sent
 # %% Zero3: changed
 #               self.gradients[i] = None
 # +             flat.gather()

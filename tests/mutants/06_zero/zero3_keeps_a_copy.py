@@ -2,6 +2,7 @@
 
 
 # caught by: test_Zero3
+# mistake: kept_in_memory
 # %% Zero3: changed
 # -             layer.register_forward_hook(lambda *_, flat=flat: flat.free())
 # +             layer.register_forward_hook(lambda *_, flat=flat: self.put_aside(flat))

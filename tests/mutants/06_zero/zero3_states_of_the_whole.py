@@ -2,6 +2,7 @@
 
 
 # caught by: test_Zero3
+# mistake: stages_mixed_up
 # %% Zero3: changed
 # -             adamw(flat.shard, self.gradients[i], self.states[i])
 # +             flat.gather()

@@ -1,5 +1,6 @@
 """Asks again and again for the same number of micro-batches."""
 # caught by: test_least_micro_batches
+# mistake: no_end
 # says: of computing and no end: does a loop never end?
 # %% least_micro_batches: changed
 # -         m += 1

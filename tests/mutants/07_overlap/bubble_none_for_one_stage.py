@@ -1,5 +1,6 @@
 """No micro-batch for a single stage."""
 # caught by: test_least_micro_batches
+# mistake: special_case
 # says: returned 0, not a whole number from 1
 # %% least_micro_batches
 def least_micro_batches(stages, share, pieces):

@@ -1,5 +1,6 @@
 """More pieces, more bubble."""
 # caught by: test_least_micro_batches
+# mistake: reversed
 # says: micro-batches are enough
 # %% least_micro_batches
 def least_micro_batches(stages, share, pieces):

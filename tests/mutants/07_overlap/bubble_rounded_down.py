@@ -1,5 +1,6 @@
 """Rounds down."""
 # caught by: test_least_micro_batches
+# mistake: rounded_wrongly
 # says: of the step idle
 # %% least_micro_batches
 def least_micro_batches(stages, share, pieces):

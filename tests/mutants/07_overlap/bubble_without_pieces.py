@@ -1,5 +1,6 @@
 """Forgets the pieces."""
 # caught by: test_least_micro_batches
+# mistake: part_missing
 # says: 62 micro-batches are enough
 # %% least_micro_batches
 def least_micro_batches(stages, share, pieces):

@@ -1,5 +1,6 @@
 """The worst."""
 # caught by: test_best_cap
+# mistake: reversed
 # says: the step ends after
 # %% best_cap
 def best_cap(backwards, sizes, caps, alpha, beta):

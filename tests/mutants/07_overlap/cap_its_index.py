@@ -1,5 +1,6 @@
 """The place of the cap in the list."""
 # caught by: test_best_cap
+# mistake: one_of_a_kind
 # says: which is none of the caps
 # %% best_cap
 def best_cap(backwards, sizes, caps, alpha, beta):

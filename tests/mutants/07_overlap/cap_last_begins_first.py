@@ -1,5 +1,6 @@
 """The cap whose last all-reduce begins first, however long it takes."""
 # caught by: test_best_cap
+# mistake: rule_of_thumb
 # says: the step ends after
 # %% best_cap
 def best_cap(backwards, sizes, caps, alpha, beta):

@@ -1,5 +1,6 @@
 """Takes all layers to be alike."""
 # caught by: test_best_cap
+# mistake: one_for_all
 # says: the step ends after
 # %% best_cap
 def best_cap(backwards, sizes, caps, alpha, beta):

@@ -1,5 +1,6 @@
 """Closes a bucket before it would exceed the cap."""
 # caught by: test_all_reduces
+# mistake: one_off
 # says: the begin of all-reduce 0
 # %% all_reduces
 def all_reduces(backwards, sizes, cap, alpha, beta):

@@ -1,5 +1,6 @@
 """Cuts by a number of layers, as if all had the mean size."""
 # caught by: test_all_reduces
+# mistake: one_for_all
 # says: its bucket is full at
 # %% all_reduces: changed
 # -     now = link_free = filling = 0

@@ -1,5 +1,6 @@
 """Gives each rank the whole product."""
 # caught by: test_largest_degree
+# mistake: stages_mixed_up
 # says: on 1000 ranks the all-gather takes
 # %% largest_degree
 def largest_degree(flops, bandwidth, width, element):

@@ -1,5 +1,6 @@
 """Looks only behind the end of the computing."""
 # caught by: test_exposed
+# mistake: some_times_only
 # says: the exposed time is
 # %% exposed
 def exposed(operations):

@@ -1,5 +1,6 @@
 """Looks at one moment in each millisecond."""
 # caught by: test_exposed
+# mistake: some_times_only
 # says: the exposed time is
 # %% exposed
 def exposed(operations):

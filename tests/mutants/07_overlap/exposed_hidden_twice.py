@@ -1,5 +1,6 @@
 """Takes off the same time for two computations that overlap."""
 # caught by: test_exposed
+# mistake: counted_twice
 # says: the exposed time is
 # %% exposed
 def exposed(operations):

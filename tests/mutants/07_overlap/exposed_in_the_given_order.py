@@ -1,5 +1,6 @@
 """Joins what computes as if it came in order of time."""
 # caught by: test_exposed
+# mistake: some_times_only
 # says: the exposed time is
 # %% exposed
 def exposed(operations):

@@ -1,5 +1,6 @@
 """Right for whole seconds only."""
 # caught by: test_exposed
+# mistake: rounded_wrongly
 # says: the exposed time is
 # %% exposed
 def exposed(operations):

@@ -1,5 +1,6 @@
 """Adds up all communication, hidden or not."""
 # caught by: test_exposed
+# mistake: one_of_a_kind
 # says: the exposed time is
 # %% exposed
 def exposed(operations):

@@ -1,5 +1,6 @@
 """Only what a rank waited for, and not all that it did not compute in."""
 # caught by: test_exposed
+# mistake: one_of_a_kind
 # says: the exposed time is
 # %% exposed: changed
 # -     moments = sorted({moment for op in operations for moment in (op.start, op.end)})

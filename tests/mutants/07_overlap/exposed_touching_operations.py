@@ -1,5 +1,6 @@
 """Takes computations that touch for a gap between them."""
 # caught by: test_exposed
+# mistake: some_times_only
 # says: the exposed time is
 # %% exposed
 def exposed(operations):

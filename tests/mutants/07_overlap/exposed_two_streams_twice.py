@@ -1,5 +1,6 @@
 """Counts twice the time in which two all-reduces run."""
 # caught by: test_exposed
+# mistake: counted_twice
 # says: the exposed time is 6, expected 4
 # %% exposed
 def exposed(operations):

@@ -1,5 +1,6 @@
 """Charges the time since the first rank came."""
 # caught by: test_straggler
+# mistake: one_of_a_kind
 # says: that is since the first rank came
 # %% straggler: changed
 # -         charges[last] += times[last] - statistics.median(others)

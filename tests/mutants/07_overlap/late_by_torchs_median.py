@@ -1,5 +1,6 @@
 """torch's median: of two times in the middle the smaller one."""
 # caught by: test_straggler
+# mistake: one_of_a_kind
 # says: that is less the smaller one of the two times in the middle
 # %% straggler: changed
 # -         charges[last] += times[last] - statistics.median(others)

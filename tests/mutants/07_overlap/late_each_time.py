@@ -1,5 +1,6 @@
 """Returns what a collective costs, not all of them."""
 # caught by: test_straggler
+# mistake: one_of_a_kind
 # says: asked for is the sum
 # %% straggler: changed
 # -     return rank, charges[rank]

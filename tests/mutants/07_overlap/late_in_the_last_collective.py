@@ -1,5 +1,6 @@
 """Looks at one collective."""
 # caught by: test_straggler
+# mistake: one_for_all
 # says: what rank 3 costs is 4, expected 8
 # %% straggler: changed
 # -     for times in enters:

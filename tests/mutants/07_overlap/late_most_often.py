@@ -1,5 +1,6 @@
 """Names the rank that is last most often, by however little."""
 # caught by: test_straggler
+# mistake: rule_of_thumb
 # says: named nobody, and the others wait for rank 1
 # %% straggler: changed
 # -     rank = charges.index(max(charges))

@@ -1,5 +1,6 @@
 """Right on 4 ranks only."""
 # caught by: test_straggler
+# mistake: some_ranks_only
 # says: raised IndexError: list index out of range
 # %% straggler: changed
 # -         last = times.index(max(times))

@@ -1,5 +1,6 @@
 """Half of all charges is enough."""
 # caught by: test_straggler
+# mistake: threshold_ignored
 # says: not None: there is no straggler
 # %% straggler: changed
 # -     if charges[rank] < 0.6 * sum(charges) or charges[rank] < worth * len(enters):

@@ -1,5 +1,6 @@
 """ZeRO-3 divides the states, and nobody divides the activations."""
 # caught by: test_plan
+# mistake: part_missing
 # says: GB of it are activations
 # %% plan
 def plan(nodes):

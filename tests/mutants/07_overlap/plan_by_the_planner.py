@@ -1,5 +1,6 @@
 """Asks the planner."""
 # caught by: test_plan
+# mistake: ready_made
 # says: write it yourself
 # %% plan
 def plan(nodes):

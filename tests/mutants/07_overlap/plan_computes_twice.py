@@ -1,5 +1,6 @@
 """Recomputes all, though it would fit without."""
 # caught by: test_plan
+# mistake: poor_plan
 # says: % slower
 # %% plan
 def plan(nodes):

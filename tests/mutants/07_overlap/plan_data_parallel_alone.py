@@ -1,5 +1,6 @@
 """A copy of the model on each GPU."""
 # caught by: test_plan
+# mistake: poor_plan
 # says: needs 1473 GB of 74
 # %% plan
 def plan(nodes):

@@ -1,5 +1,6 @@
 """Half as many stages as nodes: right for 8 nodes and more, too few for 4."""
 # caught by: test_plan
+# mistake: some_ranks_only
 # says: with (4): the plan needs 78 GB of 74
 # %% plan
 def plan(nodes):

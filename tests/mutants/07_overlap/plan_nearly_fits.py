@@ -1,5 +1,6 @@
 """Half the tensor parallelism: twice the activations."""
 # caught by: test_plan
+# mistake: poor_plan
 # says: needs 92 GB of 74
 # %% plan
 def plan(nodes):

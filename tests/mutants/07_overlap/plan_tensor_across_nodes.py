@@ -1,5 +1,6 @@
 """Tensor parallelism over the network."""
 # caught by: test_plan
+# mistake: poor_plan
 # says: would leave the node of 8
 # %% plan
 def plan(nodes):

@@ -1,5 +1,6 @@
 """ZeRO-3 in a pipeline."""
 # caught by: test_plan
+# mistake: poor_plan
 # says: would reduce them for each
 # %% plan
 def plan(nodes):

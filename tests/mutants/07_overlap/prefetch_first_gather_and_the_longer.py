@@ -1,5 +1,6 @@
 """The first gather and then the longer of the two, layer by layer, whatever is ahead."""
 # caught by: test_forward_pass
+# mistake: rule_of_thumb
 # says: the time is
 # %% forward_pass
 def forward_pass(gathers, forwards, ahead):

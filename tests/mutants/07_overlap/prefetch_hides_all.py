@@ -1,5 +1,6 @@
 """The longer of the two sums."""
 # caught by: test_forward_pass
+# mistake: rule_of_thumb
 # says: that is the longer of the two sums
 # %% forward_pass
 def forward_pass(gathers, forwards, ahead):

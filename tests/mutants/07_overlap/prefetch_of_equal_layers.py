@@ -1,5 +1,6 @@
 """A formula for layers that are alike."""
 # caught by: test_forward_pass
+# mistake: one_for_all
 # says: the time is
 # %% forward_pass
 def forward_pass(gathers, forwards, ahead):

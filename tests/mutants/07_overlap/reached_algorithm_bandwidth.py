@@ -1,5 +1,6 @@
 """Buffer over time: not what a rank sends."""
 # caught by: test_reached
+# mistake: one_of_a_kind
 # says: (0.571 times it)
 # %% reached
 def reached(size, n, alpha, beta):

@@ -1,5 +1,6 @@
 """Pays one alpha for all rounds."""
 # caught by: test_reached
+# mistake: part_missing
 # says: the bandwidth is
 # %% reached
 def reached(size, n, alpha, beta):

@@ -1,5 +1,6 @@
 """Sends a gradient that the layer has not computed yet."""
 # caught by: test_backward_pass
+# mistake: too_early
 # says: it left before layer 5, whose gradient belongs to it, was done
 # %% backward_pass
 def backward_pass(layers, cap):

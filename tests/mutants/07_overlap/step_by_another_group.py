@@ -1,5 +1,6 @@
 """Zeros travel in buckets; the gradients go through a group of their own."""
 # caught by: test_backward_pass
+# mistake: uncounted_way
 # says: use the default process group: what travels by another group or a store is not counted
 # %% backward_pass: changed
 #       filling, travelling = [], []

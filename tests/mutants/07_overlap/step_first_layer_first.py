@@ -1,5 +1,6 @@
 """Computes the first layer first."""
 # caught by: test_backward_pass
+# mistake: order_of_layers
 # says: rank 0 computed the layers 0, 1, 2, 3, 4, 5
 # %% backward_pass
 def backward_pass(layers, cap):

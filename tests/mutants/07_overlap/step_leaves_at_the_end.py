@@ -1,5 +1,6 @@
 """Computes all layers, then sends all buckets."""
 # caught by: test_backward_pass
+# mistake: no_overlap
 # says: but it left when layer
 # %% backward_pass
 def backward_pass(layers, cap):

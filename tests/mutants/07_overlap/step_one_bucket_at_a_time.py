@@ -1,5 +1,6 @@
 """Waits for the bucket before, so that one is under way at most."""
 # caught by: test_backward_pass
+# mistake: no_overlap
 # says: bucket 0 of 6: waited for while layers had still to compute
 # %% backward_pass: changed
 # -             flat = torch.cat(filling)

@@ -1,5 +1,6 @@
 """Sends a bucket when the layer after it has computed."""
 # caught by: test_backward_pass
+# mistake: no_overlap
 # says: but it left when layer
 # %% backward_pass: changed
 #       filling, travelling = [], []

@@ -1,5 +1,6 @@
 """Returns the rank's own gradients; the sums are thrown away."""
 # caught by: test_backward_pass
+# mistake: not_exchanged
 # says: that is the rank's own, and not the mean
 # %% backward_pass: changed
 # -             flat = torch.cat(filling)

@@ -1,5 +1,6 @@
 """Calls all_reduce without async_op: the next layer waits."""
 # caught by: test_backward_pass
+# mistake: no_overlap
 # says: without async_op=True all_reduce waits itself, while layers have still to compute
 # %% backward_pass: changed
 # -             work = dist.all_reduce(flat, async_op=True)

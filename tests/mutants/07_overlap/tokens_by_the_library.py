@@ -1,5 +1,6 @@
 """Asks the library, which the notebook imports."""
 # caught by: test_least_tokens
+# mistake: ready_made
 # says: write it yourself
 # %% least_tokens
 def least_tokens(flops, bandwidth, n, element):

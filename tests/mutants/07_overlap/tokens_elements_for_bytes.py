@@ -1,5 +1,6 @@
 """Sends elements and takes them for bytes."""
 # caught by: test_least_tokens
+# mistake: units
 # says: (0.5 times it)
 # %% least_tokens
 def least_tokens(flops, bandwidth, n, element):

@@ -1,5 +1,6 @@
 """Gives the tokens of all ranks together."""
 # caught by: test_least_tokens
+# mistake: one_of_a_kind
 # says: (8 times it)
 # %% least_tokens
 def least_tokens(flops, bandwidth, n, element):

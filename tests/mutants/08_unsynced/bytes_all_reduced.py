@@ -2,6 +2,7 @@
 
 
 # caught by: test_bytes_a_step
+# mistake: other_algorithms_cost
 # says: the number of bytes is 1280, expected 3200 (0.4 times it)
 # %% bytes_a_step: changed
 # -     return given[method] * (n - 1 if method in ("top-k", "signs") else 2 * (n - 1) / n)

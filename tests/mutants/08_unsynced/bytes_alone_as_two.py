@@ -2,6 +2,7 @@
 
 
 # caught by: test_bytes_a_step
+# mistake: special_case
 # says: expected 0
 # %% bytes_a_step: changed
 # -     whole = 4 * rows * columns

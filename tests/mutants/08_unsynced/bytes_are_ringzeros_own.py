@@ -2,6 +2,7 @@
 
 
 # caught by: test_bytes_a_step
+# mistake: ready_made
 # says: raised ImportError: ringzero.costs is not to be used here: write it yourself
 # %% bytes_a_step: changed
 # -     if method == "gossip":

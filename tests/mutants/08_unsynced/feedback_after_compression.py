@@ -2,6 +2,7 @@
 
 
 # caught by: test_ErrorFeedback
+# mistake: state_between_steps
 # says: it is the gradient alone
 # %% ErrorFeedback: changed
 # -         corrected = gradient + self.memory

@@ -2,6 +2,7 @@
 
 
 # caught by: test_ErrorFeedback
+# mistake: too_much_sent
 # says: rank 0 called compress 10 times in 5 steps
 # %% ErrorFeedback: changed
 # -         mean, mine = self.compress(corrected)

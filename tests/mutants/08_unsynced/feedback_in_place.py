@@ -2,6 +2,7 @@
 
 
 # caught by: test_ErrorFeedback
+# mistake: changes_its_input
 # says: rank 0 changed a gradient it was given
 # %% ErrorFeedback: changed
 # -         corrected = gradient + self.memory

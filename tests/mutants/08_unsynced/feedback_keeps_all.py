@@ -2,6 +2,7 @@
 
 
 # caught by: test_ErrorFeedback
+# mistake: state_between_steps
 # says: it remembers all of the sum, also what was sent
 # %% ErrorFeedback: changed
 # -         self.memory = corrected - mine

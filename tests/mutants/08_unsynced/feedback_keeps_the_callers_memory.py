@@ -2,6 +2,7 @@
 
 
 # caught by: test_ErrorFeedback
+# mistake: copy_or_view
 # says: it is the gradient alone
 # %% ErrorFeedback: changed
 # -         self.memory = 0.0

@@ -2,6 +2,7 @@
 
 
 # caught by: test_ErrorFeedback
+# mistake: too_much_sent
 # says: it is the mean of all ranks' memories
 # %% ErrorFeedback: changed
 # -         self.memory = corrected - mine

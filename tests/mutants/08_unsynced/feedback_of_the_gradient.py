@@ -2,6 +2,7 @@
 
 
 # caught by: test_ErrorFeedback
+# mistake: state_between_steps
 # says: what was left out before that step is lost
 # %% ErrorFeedback: changed
 # -         self.memory = corrected - mine

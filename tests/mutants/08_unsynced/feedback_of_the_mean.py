@@ -2,6 +2,7 @@
 
 
 # caught by: test_ErrorFeedback
+# mistake: state_between_steps
 # says: it remembers what the mean lacks, not what this rank left out
 # %% ErrorFeedback: changed
 # -         self.memory = corrected - mine

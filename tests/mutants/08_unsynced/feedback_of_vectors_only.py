@@ -2,6 +2,7 @@
 
 
 # caught by: test_ErrorFeedback
+# mistake: wrong_kind
 # says: The size of tensor a (7) must match the size of tensor b (42)
 # %% ErrorFeedback: changed
 # -         self.memory = 0.0

@@ -2,6 +2,7 @@
 
 
 # caught by: test_ErrorFeedback
+# mistake: state_between_steps
 # says: in the first step nothing was left out yet, by this object
 # %% ErrorFeedback: changed
 # -     def __init__(self, compress):

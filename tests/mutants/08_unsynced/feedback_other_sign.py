@@ -2,6 +2,7 @@
 
 
 # caught by: test_ErrorFeedback
+# mistake: reversed
 # says: it is taken off, not added: the memory is the sum less what was sent
 # %% ErrorFeedback: changed
 # -         self.memory = corrected - mine

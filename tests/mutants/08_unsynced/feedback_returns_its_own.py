@@ -2,6 +2,7 @@
 
 
 # caught by: test_ErrorFeedback
+# mistake: not_exchanged
 # says: that is what this rank sent, not the mean
 # %% ErrorFeedback: changed
 # -         return mean

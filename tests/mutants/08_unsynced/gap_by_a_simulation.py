@@ -2,6 +2,7 @@
 
 
 # caught by: test_metropolis
+# mistake: rule_of_thumb
 # says: the gap is
 # %% metropolis: changed
 # -     magnitudes = torch.linalg.eigvalsh(torch.tensor(weights, dtype=torch.float64)).abs().sort().values

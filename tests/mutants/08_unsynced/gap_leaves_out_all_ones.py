@@ -2,6 +2,7 @@
 
 
 # caught by: test_metropolis
+# mistake: special_case
 # says: the gap is 0.666667, expected 0; that leaves out every eigenvalue 1
 # %% metropolis: changed
 # -     return 1 - magnitudes[-2].item() if len(weights) > 1 else 1.0

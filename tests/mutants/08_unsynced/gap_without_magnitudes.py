@@ -2,6 +2,7 @@
 
 
 # caught by: test_metropolis
+# mistake: special_case
 # says: the gap is 2, expected 0; that leaves out magnitudes
 # %% metropolis: changed
 # -     magnitudes = torch.linalg.eigvalsh(torch.tensor(weights, dtype=torch.float64)).abs().sort().values

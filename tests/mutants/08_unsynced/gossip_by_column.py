@@ -2,6 +2,7 @@
 
 
 # caught by: test_gossip
+# mistake: wrong_place
 # says: rank r is to use row r of the weights, not column r
 # %% gossip: changed
 # -     mixed = weights[r][r] * x

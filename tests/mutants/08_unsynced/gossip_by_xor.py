@@ -2,6 +2,7 @@
 
 
 # caught by: test_gossip
+# mistake: some_ranks_only
 # says: raised
 # %% gossip: changed
 # -     received = {s: torch.empty_like(x) for s in others if weights[r][s] != 0}

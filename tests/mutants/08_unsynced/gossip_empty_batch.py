@@ -2,6 +2,7 @@
 
 
 # caught by: test_gossip
+# mistake: special_case
 # says: raised IndexError: list index out of range
 # %% gossip: changed
 # -     for work in dist.batch_isend_irecv(together) if together else []:

@@ -2,6 +2,7 @@
 
 
 # caught by: test_gossip
+# mistake: changes_its_input
 # says: rank 0 changed the x it was given
 # %% gossip: changed
 # -     mixed = weights[r][r] * x

@@ -2,6 +2,7 @@
 
 
 # caught by: test_gossip
+# mistake: weights_ignored
 # says: the weights are not used
 # %% gossip: changed
 # -     mixed = weights[r][r] * x

@@ -2,6 +2,7 @@
 
 
 # caught by: test_gossip
+# mistake: no_overlap
 # says: called barrier
 # %% gossip: changed
 # -     mixed = weights[r][r] * x

@@ -2,6 +2,7 @@
 
 
 # caught by: test_gossip
+# mistake: never_waits
 # says: never called wait() on its
 # %% gossip: changed
 # -     for work in dist.batch_isend_irecv(together) if together else []:

@@ -2,6 +2,7 @@
 
 
 # caught by: test_gossip
+# mistake: special_case
 # says: after round 1 x is
 # %% gossip: changed
 # -     received = {s: torch.empty_like(x) for s in others if weights[r][s] != 0}

@@ -2,6 +2,7 @@
 
 
 # caught by: test_gossip
+# mistake: wrong_kind
 # says: has shape (12,), expected (4, 3)
 # %% gossip: changed
 # -     return mixed

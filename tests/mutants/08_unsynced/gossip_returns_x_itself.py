@@ -2,6 +2,7 @@
 
 
 # caught by: test_gossip
+# mistake: copy_or_view
 # says: returned the x it was given, or a view of it, not a new tensor
 # %% gossip: changed
 # -     mixed = weights[r][r] * x

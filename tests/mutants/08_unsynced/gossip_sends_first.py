@@ -2,6 +2,7 @@
 
 
 # caught by: test_gossip
+# mistake: all_send_first
 # says: a cycle: rank 0 waits to send to
 # %% gossip
 def gossip(x, weights):

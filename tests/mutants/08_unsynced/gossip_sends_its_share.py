@@ -2,6 +2,7 @@
 
 
 # caught by: test_gossip
+# mistake: wrong_place
 # says: rank r is to use row r of the weights, not column r
 # %% gossip: changed
 # -     together = [dist.P2POp(dist.isend, x, s) for s in others if weights[s][r] != 0]

@@ -2,6 +2,7 @@
 
 
 # caught by: test_gossip
+# mistake: all_send_first
 # says: a cycle: rank 0 waits to send to rank 1
 # %% gossip: changed
 # -     together += [dist.P2POp(dist.irecv, received[s], s) for s in received]

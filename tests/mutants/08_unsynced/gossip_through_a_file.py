@@ -2,6 +2,7 @@
 
 
 # caught by: test_gossip
+# mistake: uncounted_way
 # says: is opened for writing: ranks may talk through the default group alone
 # %% gossip: changed
 # -     received = {s: torch.empty_like(x) for s in others if weights[r][s] != 0}

@@ -2,6 +2,7 @@
 
 
 # caught by: test_gossip
+# mistake: part_missing
 # says: its own x is missing
 # %% gossip: changed
 # -     mixed = weights[r][r] * x

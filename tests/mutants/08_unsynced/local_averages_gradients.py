@@ -2,6 +2,7 @@
 
 
 # caught by: test_local_sgd
+# mistake: parameters_for_gradients
 # says: that is what averaging in every step gives, of gradients or of parameters; average parameters, when due
 # %% local_sgd: changed
 # -         optimizer.step()

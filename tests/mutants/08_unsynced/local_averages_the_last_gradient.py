@@ -2,6 +2,7 @@
 
 
 # caught by: test_local_sgd
+# mistake: parameters_for_gradients
 # says: gradients were averaged when due, not parameters
 # %% local_sgd: changed
 # -         optimizer.step()

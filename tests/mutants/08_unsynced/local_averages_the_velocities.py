@@ -2,6 +2,7 @@
 
 
 # caught by: test_local_sgd
+# mistake: too_much_sent
 # says: what the optimizer remembers was averaged, too
 # %% local_sgd: changed
 # -             for p in model.parameters():

@@ -2,6 +2,7 @@
 
 
 # caught by: test_local_sgd
+# mistake: ready_made
 # says: raised ImportError: torch.distributed.algorithms.model_averaging is not to be used here: write it yourself
 # %% local_sgd
 def local_sgd(model, optimizer, loss_of, batches, h):

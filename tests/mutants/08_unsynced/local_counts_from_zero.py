@@ -2,6 +2,7 @@
 
 
 # caught by: test_local_sgd
+# mistake: one_off
 # says: they were averaged one step too early
 # %% local_sgd: changed
 # -     for step, batch in enumerate(batches, 1):

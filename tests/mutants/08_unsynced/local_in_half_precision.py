@@ -2,6 +2,7 @@
 
 
 # caught by: test_local_sgd
+# mistake: type_fixed
 # says: was something rounded, to 16 bits?
 # %% local_sgd: changed
 # -                     dist.all_reduce(p.data)

@@ -2,6 +2,7 @@
 
 
 # caught by: test_local_sgd
+# mistake: no_overlap
 # says: called barrier
 # %% local_sgd: changed
 # -         optimizer.step()

@@ -2,6 +2,7 @@
 
 
 # caught by: test_local_sgd
+# mistake: not_exchanged
 # says: these are the parameters of a rank that trains alone: they were not averaged
 # %% local_sgd: changed
 # -         if step % h == 0 or step == len(batches):

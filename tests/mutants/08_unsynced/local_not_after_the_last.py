@@ -2,6 +2,7 @@
 
 
 # caught by: test_local_sgd
+# mistake: last_left_out
 # says: after the last step they were not averaged
 # %% local_sgd: changed
 # -         if step % h == 0 or step == len(batches):

@@ -2,6 +2,7 @@
 
 
 # caught by: test_local_sgd
+# mistake: not_exchanged
 # says: all ranks have what rank 0 had, not the mean
 # %% local_sgd: changed
 # -                     dist.all_reduce(p.data)

@@ -2,6 +2,7 @@
 
 
 # caught by: test_local_sgd
+# mistake: uncounted_way
 # says: raised RuntimeError: use the default process group: what travels by another group or a store is not counted
 # %% local_sgd: changed
 # -     for step, batch in enumerate(batches, 1):

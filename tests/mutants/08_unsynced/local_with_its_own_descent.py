@@ -2,6 +2,7 @@
 
 
 # caught by: test_local_sgd
+# mistake: argument_ignored
 # says: rank 0 called optimizer.step() 0 times for 6 batches
 # %% local_sgd: changed
 # -         optimizer.step()

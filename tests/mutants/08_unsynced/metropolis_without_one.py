@@ -2,6 +2,7 @@
 
 
 # caught by: test_metropolis
+# mistake: part_missing
 # says: weights[0][1] is 0.5, expected 0.333333; rank 0 has 2 neighbours, rank 1 has 2 neighbours
 # %% metropolis: changed
 # -             weights[r][s] = 1 / (1 + max(len(neighbours[r]), len(neighbours[s])))

@@ -2,6 +2,7 @@
 
 
 # caught by: test_OuterStep
+# mistake: one_of_a_kind
 # says: the velocity is a sum, and nothing is multiplied with 1 - momentum
 # %% OuterStep: changed
 # -             velocity.mul_(self.momentum).add_(change)

@@ -2,6 +2,7 @@
 
 
 # caught by: test_OuterStep
+# mistake: not_exchanged
 # says: nothing but the rank's own steps changed it
 # %% OuterStep: changed
 # -             dist.all_reduce(change)

@@ -2,6 +2,7 @@
 
 
 # caught by: test_OuterStep
+# mistake: wrong_kind
 # says: raised
 # %% OuterStep: changed
 # -         self.velocities = [torch.zeros_like(start) for start in self.starts]

@@ -2,6 +2,7 @@
 
 
 # caught by: test_OuterStep
+# mistake: special_case
 # says: nothing but the rank's own steps changed it
 # %% OuterStep: changed
 # -         for p, start, velocity in zip(self.parameters, self.starts, self.velocities, strict=True):

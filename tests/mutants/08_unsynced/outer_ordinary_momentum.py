@@ -2,6 +2,7 @@
 
 
 # caught by: test_OuterStep
+# mistake: one_of_a_kind
 # says: that is a step of ordinary momentum, not of Nesterov's
 # %% OuterStep: changed
 # -             start.sub_(self.lr * (change + self.momentum * velocity))

@@ -2,6 +2,7 @@
 
 
 # caught by: test_OuterStep
+# mistake: reversed
 # says: it steps away from where the ranks went
 # %% OuterStep: changed
 # -             change = start - p

@@ -2,6 +2,7 @@
 
 
 # caught by: test_OuterStep
+# mistake: copy_or_view
 # says: nothing but the rank's own steps changed it
 # %% OuterStep: changed
 # -         self.starts = [p.detach().clone() for p in parameters]

@@ -2,6 +2,7 @@
 
 
 # caught by: test_OuterStep
+# mistake: state_between_steps
 # says: each round's change was counted from the very first start
 # %% OuterStep: changed
 # -             start.sub_(self.lr * (change + self.momentum * velocity))

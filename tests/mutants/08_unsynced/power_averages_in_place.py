@@ -2,6 +2,7 @@
 
 
 # caught by: test_PowerSGD
+# mistake: changes_its_input
 # says: rank 0 changed its matrix
 # %% PowerSGD: changed
 # -         p = matrix @ self.q

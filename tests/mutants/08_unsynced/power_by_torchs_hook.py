@@ -2,6 +2,7 @@
 
 
 # caught by: test_PowerSGD
+# mistake: ready_made
 # says: raised ImportError: torch.distributed.algorithms.ddp_comm_hooks is not to be used here: write it yourself
 # %% PowerSGD: changed
 # -         p = torch.linalg.qr(p).Q

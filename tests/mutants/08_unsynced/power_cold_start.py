@@ -2,6 +2,7 @@
 
 
 # caught by: test_PowerSGD
+# mistake: state_between_steps
 # says: it began with the first Q again, not with the Q of the step before
 # %% PowerSGD: changed
 # -         self.q = matrix.T @ p

@@ -2,6 +2,7 @@
 
 
 # caught by: test_PowerSGD
+# mistake: special_case
 # says: there is a nan: was something divided by 0?
 # %% PowerSGD: changed
 # -         p = torch.linalg.qr(p).Q

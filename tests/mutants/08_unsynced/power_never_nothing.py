@@ -2,6 +2,7 @@
 
 
 # caught by: test_PowerSGD
+# mistake: special_case
 # says: in step 1 the approximate matrix
 # %% PowerSGD: changed
 # -         p = matrix @ self.q

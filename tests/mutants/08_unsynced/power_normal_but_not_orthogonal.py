@@ -2,6 +2,7 @@
 
 
 # caught by: test_PowerSGD
+# mistake: one_of_a_kind
 # says: the columns of P have length 1 but are not orthogonal
 # %% PowerSGD: changed
 # -         p = torch.linalg.qr(p).Q

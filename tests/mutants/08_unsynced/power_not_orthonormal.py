@@ -2,6 +2,7 @@
 
 
 # caught by: test_PowerSGD
+# mistake: one_of_a_kind
 # says: it is a multiple of what comes without orthonormal columns
 # %% PowerSGD: changed
 # -         p = torch.linalg.qr(p).Q

@@ -2,6 +2,7 @@
 
 
 # caught by: test_PowerSGD
+# mistake: too_much_sent
 # says: in step 1 rank 0 gave all_reduce 432 bytes; 2 columns of 12 and of 9 numbers are 168
 # %% PowerSGD: changed
 # -         p = matrix @ self.q

@@ -2,6 +2,7 @@
 
 
 # caught by: test_PowerSGD
+# mistake: too_early
 # says: each rank made its own P orthonormal before the all-reduce
 # %% PowerSGD: changed
 # -         p = matrix @ self.q

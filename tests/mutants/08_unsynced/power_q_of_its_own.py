@@ -2,6 +2,7 @@
 
 
 # caught by: test_PowerSGD
+# mistake: not_exchanged
 # says: other ranks have other results
 # %% PowerSGD: changed
 # -         dist.all_reduce(self.q)

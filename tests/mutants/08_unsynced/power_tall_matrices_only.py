@@ -2,6 +2,7 @@
 
 
 # caught by: test_PowerSGD
+# mistake: wrong_kind
 # says: in step 1 the approximate matrix is
 # %% PowerSGD: changed
 # -         p = torch.linalg.qr(p).Q

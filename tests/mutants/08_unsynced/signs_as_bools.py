@@ -2,6 +2,7 @@
 
 
 # caught by: test_majority
+# mistake: too_much_sent
 # says: 64 numbers were packed into shape (64,), expected (8,)
 # %% majority: changed
 # -     bits = torch.zeros(-(-x.numel() // 8) * 8, dtype=torch.int64)

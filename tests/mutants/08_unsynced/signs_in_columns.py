@@ -2,6 +2,7 @@
 
 
 # caught by: test_majority
+# mistake: wrong_place
 # says: on rank 0 byte 0 is 11101010, expected 10100000 for the signs - - - - - + - +
 # %% majority: changed
 # -     return (bits.view(-1, 8) << torch.arange(8)).sum(1).to(torch.uint8)

@@ -2,6 +2,7 @@
 
 
 # caught by: test_majority
+# mistake: special_case
 # says: on rank 0 byte 0 is 00000000, expected 11111111 for the signs + + + + + + + +
 # %% majority: changed
 # -     bits[: x.numel()] = x >= 0

@@ -2,6 +2,7 @@
 
 
 # caught by: test_top_k_mean
+# mistake: copy_or_view
 # says: is not two new vectors
 # %% top_k_mean: changed
 # -     mine[indices] = values

@@ -2,6 +2,7 @@
 
 
 # caught by: test_top_k_mean
+# mistake: wrong_place
 # says: they are at the places that rank 0 keeps
 # %% top_k_mean: changed
 # -     values = vector[indices]

@@ -2,6 +2,7 @@
 
 
 # caught by: test_top_k_mean
+# mistake: too_much_sent
 # says: gave all_gather
 # %% top_k_mean: changed
 # -     all_indices = [torch.empty_like(indices) for _ in range(n)]

@@ -2,6 +2,7 @@
 
 
 # caught by: test_top_k_mean
+# mistake: type_fixed
 # says: bytes that are not its 20 indices and numbers
 # %% top_k_mean: changed
 # -     all_indices = [torch.empty_like(indices) for _ in range(n)]

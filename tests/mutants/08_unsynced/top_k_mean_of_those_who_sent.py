@@ -2,6 +2,7 @@
 
 
 # caught by: test_top_k_mean
+# mistake: sum_or_mean
 # says: divide by the number of ranks, also where few of them sent
 # %% top_k_mean: changed
 # -     mean, mine = torch.zeros_like(vector), torch.zeros_like(vector)

@@ -2,6 +2,7 @@
 
 
 # caught by: test_top_k_mean
+# mistake: changes_its_input
 # says: rank 0 changed the vector it was given
 # %% top_k_mean: changed
 # -     mine[indices] = values

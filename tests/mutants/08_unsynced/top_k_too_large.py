@@ -2,6 +2,7 @@
 
 
 # caught by: test_top_k_mean
+# mistake: special_case
 # says: raised RuntimeError: selected index k out of range
 # %% top_k_mean: changed
 # -     indices = vector.abs().topk(min(k, vector.numel())).indices.int()

@@ -2,6 +2,7 @@
 
 
 # caught by: test_majority
+# mistake: too_much_sent
 # says: rank 0 called all_reduce; build it from all_gather
 # %% majority: changed
 # -     packed = pack_signs(x)

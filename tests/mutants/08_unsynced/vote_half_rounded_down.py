@@ -2,6 +2,7 @@
 
 
 # caught by: test_majority
+# mistake: rounded_wrongly
 # says: [6] is 1, expected -1; there 1 of 3 ranks have a number that is not below 0
 # %% majority: changed
 # -     votes = sum(unpack_signs(each, x.numel()) for each in everyones)

@@ -2,6 +2,7 @@
 
 
 # caught by: test_majority
+# mistake: too_much_sent
 # says: rank 0 gave all_gather 256 bytes; 64 signs are 8
 # %% majority: changed
 # -     packed = pack_signs(x)

@@ -2,6 +2,7 @@
 
 
 # caught by: test_majority
+# mistake: some_ranks_only
 # says: there 1 of 1 ranks have a number that is not below 0
 # %% majority: changed
 # -     votes = sum(unpack_signs(each, x.numel()) for each in everyones)

@@ -1,5 +1,6 @@
 """No hooks: the gradients leave when the backward pass is over, the last layer's first."""
 # caught by: test_train_with_hooks
+# mistake: no_overlap
 # says: after backward
 # %% train_with_hooks
 def train_with_hooks(seed, samples, hidden, lr, steps):

@@ -1,5 +1,6 @@
 """A hook made in a loop sees the loop's last parameter, so one gradient is averaged four times."""
 # caught by: test_train_with_hooks
+# mistake: late_binding
 # %% train_with_hooks
 def train_with_hooks(seed, samples, hidden, lr, steps):
     n = dist.get_world_size()

@@ -1,5 +1,6 @@
 """The hook takes the step with the rank's own gradient, then averages the parameter."""
 # caught by: test_train_with_hooks
+# mistake: parameters_for_gradients
 # says: is not its gradient
 # %% train_with_hooks: changed
 # -         dist.all_reduce(parameter.grad)

@@ -1,5 +1,6 @@
 """Right numbers without hooks: the gradients leave after backward, the first layer's first."""
 # caught by: test_train_with_hooks
+# mistake: no_overlap
 # %% train_with_hooks
 def train_with_hooks(seed, samples, hidden, lr, steps):
     n = dist.get_world_size()

@@ -1,5 +1,6 @@
 """Compares neighbours in the list, and not the last with the first."""
 # caught by: test_first_missing
+# mistake: one_for_all
 # %% first_missing
 def first_missing(trace, world_size):
     calls = [sum(op.kind == "all_reduce" for op in trace if op.rank == rank) for rank in range(world_size)]

@@ -1,5 +1,6 @@
 """Looks only at ranks that are in the trace: one that called nothing is never missing."""
 # caught by: test_first_missing
+# mistake: one_for_all
 # %% first_missing
 def first_missing(trace, world_size):
     ranks = sorted({op.rank for op in trace})

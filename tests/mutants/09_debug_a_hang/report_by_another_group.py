@@ -1,5 +1,6 @@
 """Calls all_reduce on zeros once a step and once more; the numbers come by another group."""
 # caught by: test_report
+# mistake: uncounted_way
 # says: raised RuntimeError: use the default process group: what travels by another group or a store is not counted
 # %% report
 def report(losses):

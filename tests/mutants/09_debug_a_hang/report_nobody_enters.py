@@ -1,5 +1,6 @@
 """No rank enters the last all-reduce: nothing hangs, and rank 0 reports its own distance."""
 # caught by: test_report
+# mistake: not_exchanged
 # %% report
 def report(losses):
     for step in range(len(losses)):

@@ -1,5 +1,6 @@
 """Rank 0 still enters alone, gives up after a moment, and goes on with its own number."""
 # caught by: test_report
+# mistake: symptom_for_cause
 # %% report
 def report(losses):
     from datetime import timedelta

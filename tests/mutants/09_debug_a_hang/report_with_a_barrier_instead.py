@@ -1,5 +1,6 @@
 """A barrier on all ranks before the line that only rank 0 reaches."""
 # caught by: test_report
+# mistake: symptom_for_cause
 # %% report
 def report(losses):
     for step in range(len(losses)):

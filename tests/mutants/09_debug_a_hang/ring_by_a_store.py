@@ -1,5 +1,6 @@
 """Zeros go round the ring; the sum comes by the default store."""
 # caught by: test_ring_all_reduce
+# mistake: uncounted_way
 # says: raised RuntimeError: use the default process group: what travels by another group or a store is not counted
 # %% ring_all_reduce
 def ring_all_reduce(tensor):

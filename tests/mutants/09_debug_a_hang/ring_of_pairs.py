@@ -1,5 +1,6 @@
 """Each rank swaps with its partner: a sum over two ranks."""
 # caught by: test_ring_all_reduce
+# mistake: some_ranks_only
 # %% ring_all_reduce
 def ring_all_reduce(tensor):
     rank, n = dist.get_rank(), dist.get_world_size()

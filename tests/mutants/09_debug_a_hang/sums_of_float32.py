@@ -1,5 +1,6 @@
 """Sums a float32 copy of each piece."""
 # caught by: test_sum_pieces
+# mistake: type_fixed
 # %% sum_pieces
 def sum_pieces(tensor, sizes):
     for piece in tensor.split(list(sizes)):

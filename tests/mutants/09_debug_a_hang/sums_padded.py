@@ -1,5 +1,6 @@
 """Pieces padded to one size, so that nothing stops: each is added to another rank's other piece."""
 # caught by: test_sum_pieces
+# mistake: symptom_for_cause
 # %% sum_pieces
 def sum_pieces(tensor, sizes):
     pieces = tensor.split(list(sizes))

@@ -1,5 +1,6 @@
 """A barrier before each all-reduce: every rank passes every barrier, and the orders still differ."""
 # caught by: test_sum_pieces
+# mistake: symptom_for_cause
 # %% sum_pieces
 def sum_pieces(tensor, sizes):
     pieces = tensor.split(list(sizes))

@@ -1,5 +1,6 @@
 """Each rank takes its own step; what is averaged is w."""
 # caught by: test_train
+# mistake: parameters_for_gradients
 # says: is not its gradient
 # %% train: changed
 # -         dist.all_reduce(gradient)

@@ -1,5 +1,6 @@
 """Every rank trains alone: the loss falls, and nothing is averaged."""
 # caught by: test_train
+# mistake: not_exchanged
 # %% train: changed
 # -         gradient = 2 * x.T @ error / samples
 # -         dist.all_reduce(gradient)

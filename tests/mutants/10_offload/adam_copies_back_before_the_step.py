@@ -2,6 +2,7 @@
 
 
 # caught by: test_HostAdam
+# mistake: too_early
 # says: after step 1 parameter 0 is wrong in
 # %% HostAdam: changed
 # -         self.optimizer.step()

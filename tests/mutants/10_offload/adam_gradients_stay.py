@@ -2,6 +2,7 @@
 
 
 # caught by: test_HostAdam
+# mistake: kept_in_memory
 # says: after step 2 parameter 0 is wrong in
 # %% HostAdam: changed
 # -             p.grad = None

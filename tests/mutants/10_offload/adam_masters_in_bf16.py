@@ -2,6 +2,7 @@
 
 
 # caught by: test_HostAdam
+# mistake: type_fixed
 # says: after step 1 parameter 0 is wrong in
 # %% HostAdam: changed
 # -         self.masters = [torch.nn.Parameter(link.to_host(p).float()) for p in self.parameters]

@@ -2,6 +2,7 @@
 
 
 # caught by: test_HostAdam
+# mistake: kept_in_memory
 # says: after __init__ the device holds 6,768 bytes; the parameters are 2,256
 # %% HostAdam: changed
 # -         self.masters = [torch.nn.Parameter(link.to_host(p).float()) for p in self.parameters]

@@ -2,6 +2,7 @@
 
 
 # caught by: test_HostAdam
+# mistake: copy_or_view
 # says: parameter 0 is in host memory now; the device computes with it
 # %% HostAdam: changed
 # -             p.copy_(self.link.to_device(master.to(p.dtype)))

@@ -2,6 +2,7 @@
 
 
 # caught by: test_HostAdam
+# mistake: kept_in_memory
 # says: after step 1 the device holds 11,280 bytes; the parameters are 2,256
 # %% HostAdam: changed
 # -         self.optimizer.step()

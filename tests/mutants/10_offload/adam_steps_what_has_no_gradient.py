@@ -2,6 +2,7 @@
 
 
 # caught by: test_HostAdam
+# mistake: without_gradient
 # says: after step 1 parameter 2 is wrong in every element
 # %% HostAdam: changed
 # -         stepped = [pair for pair in zip(self.parameters, self.masters, strict=True) if pair[0].grad is not None]

@@ -2,6 +2,7 @@
 
 
 # caught by: test_OverlappedHostAdam
+# mistake: no_overlap
 # says: when the vector of 96 numbers was stepped, the copy of the one before, of 200 numbers, had not
 # %% OverlappedHostAdam: changed
 # -             returning.append((p, self.link.start_to_device(master.to(p.dtype))))

@@ -2,6 +2,7 @@
 
 
 # caught by: test_OverlappedHostAdam
+# mistake: too_early
 # says: after step 1 parameter 0 is wrong in
 # %% OverlappedHostAdam: changed
 # -             self.optimizer.step()

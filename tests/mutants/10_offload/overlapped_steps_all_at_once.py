@@ -2,6 +2,7 @@
 
 
 # caught by: test_OverlappedHostAdam
+# mistake: no_overlap
 # says: one step of the optimizer stepped 1,128 numbers; step one vector at a time
 # %% OverlappedHostAdam: changed
 # -             self.optimizer.step()

@@ -2,6 +2,7 @@
 
 
 # caught by: test_OverlappedHostAdam
+# mistake: no_overlap
 # says: all gradients were waited for before the first vector was stepped
 # %% OverlappedHostAdam: changed
 # -         returning = []

@@ -2,6 +2,7 @@
 
 
 # caught by: test_OverlappedHostAdam
+# mistake: no_overlap
 # says: the backward pass waited for the copy of 200 numbers: the device does nothing meanwhile
 # %% OverlappedHostAdam: changed
 # -         self.leaving.setdefault(p, []).append(self.link.start_to_host(p.grad))

@@ -2,6 +2,7 @@
 
 
 # caught by: test_quantise
+# mistake: too_much_sent
 # says: the scales are torch.float32 of shape (1024,), expected torch.float32 of shape (4,)
 # %% quantise
 def quantise(x, block):

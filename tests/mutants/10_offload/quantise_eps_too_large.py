@@ -2,6 +2,7 @@
 
 
 # caught by: test_quantise
+# mistake: special_case
 # says: what came back is too far off
 # %% quantise: changed
 # -         scales[i] = part.abs().max() / 127

@@ -1,5 +1,6 @@
 """uint8: what is below 0 wraps round."""
 # caught by: test_quantise
+# mistake: wrong_kind
 # says: the integers are torch.uint8, not torch.int8
 # %% quantise: changed
 # -     integers = torch.zeros(x.numel(), dtype=torch.int8)

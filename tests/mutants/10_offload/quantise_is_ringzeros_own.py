@@ -2,6 +2,7 @@
 
 
 # caught by: test_quantise
+# mistake: ready_made
 # says: ringzero's own is not to be used here
 # %% quantise
 def quantise(x, block):

@@ -2,6 +2,7 @@
 
 
 # caught by: test_quantise
+# mistake: magnitude
 # says: not of the largest magnitude
 # %% quantise: changed
 # -         scales[i] = part.abs().max() / 127

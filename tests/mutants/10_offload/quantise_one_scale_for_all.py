@@ -2,6 +2,7 @@
 
 
 # caught by: test_quantise
+# mistake: one_for_all
 # says: one scale is used for all blocks
 # %% quantise: changed
 # -         scales[i] = part.abs().max() / 127

@@ -2,6 +2,7 @@
 
 
 # caught by: test_quantise
+# mistake: divisible_only
 # %% quantise
 def quantise(x, block):
     blocks = x.float().view(-1, block)

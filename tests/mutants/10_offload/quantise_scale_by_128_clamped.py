@@ -2,6 +2,7 @@
 
 
 # caught by: test_quantise
+# mistake: one_of_a_kind
 # says: the scale is m/128, not m/127
 # %% quantise: changed
 # -         scales[i] = part.abs().max() / 127

@@ -2,6 +2,7 @@
 
 
 # caught by: test_quantise
+# mistake: rounded_wrongly
 # says: the integers are cut off, not rounded
 # %% quantise: changed
 # -             integers[i * block : i * block + part.numel()] = (part / scales[i]).round().to(torch.int8)

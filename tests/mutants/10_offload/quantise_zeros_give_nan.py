@@ -2,6 +2,7 @@
 
 
 # caught by: test_quantise
+# mistake: special_case
 # says: too far off
 # %% quantise: changed
 # -         scales[i] = part.abs().max() / 127

@@ -2,6 +2,7 @@
 
 
 # caught by: test_quantised_reduce_scatter
+# mistake: too_much_sent
 # says: on rank 0 the chunk is too far off
 # %% quantised_reduce_scatter
 def quantised_reduce_scatter(vector, block):

@@ -2,6 +2,7 @@
 
 
 # caught by: test_quantised_reduce_scatter
+# mistake: one_of_a_kind
 # says: on rank 0 the chunk is too far off
 # %% quantised_reduce_scatter: changed
 # -     return sum(dequantise(got[r, :mine], got_scales[r], block) for r in range(n))

@@ -2,6 +2,7 @@
 
 
 # caught by: test_smallest_window
+# mistake: too_early
 # says: the window is 3, expected 2 (1.5 times it)
 # %% smallest_window: changed
 # -             done.append(max(copied, done[-1] if done else 0.0) + computes[i])

@@ -2,6 +2,7 @@
 
 
 # caught by: test_smallest_window
+# mistake: rule_of_thumb
 # says: the window is 3, expected 2 (1.5 times it)
 # %% smallest_window: changed
 # -     k = next(k for k in range(1, layers + 1) if seconds(k) <= best * (1 + 1e-9))

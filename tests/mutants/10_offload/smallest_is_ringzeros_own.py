@@ -2,6 +2,7 @@
 
 
 # caught by: test_smallest_window
+# mistake: ready_made
 # says: ringzero's own is not to be used here
 # %% smallest_window
 def smallest_window(copies, computes):

@@ -2,6 +2,7 @@
 
 
 # caught by: test_smallest_window
+# mistake: too_early
 # says: the window is 1, expected 2 (0.5 times it)
 # %% smallest_window: changed
 # -             free = done[i - k] if i >= k else 0.0

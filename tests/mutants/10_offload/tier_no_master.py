@@ -2,6 +2,7 @@
 
 
 # caught by: test_tier_bytes
+# mistake: part_missing
 # says: what is on the device is 1.56e+10, expected 2.06e+10 (0.757 times it)
 # %% tier_bytes: changed
 # -     held[states] += 12 * shard

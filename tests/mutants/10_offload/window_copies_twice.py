@@ -2,6 +2,7 @@
 
 
 # caught by: test_through_window
+# mistake: too_much_sent
 # says: layer 0 was copied to the device 2 times, expected once
 # %% through_window: changed
 # -         x = compute(i, coming.popleft().wait(), x)

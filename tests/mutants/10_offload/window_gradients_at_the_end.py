@@ -2,6 +2,7 @@
 
 
 # caught by: test_through_window
+# mistake: no_overlap
 # says: the device held 26,796 bytes more than before the pass, 7.2 layers; the window is 1
 # %% through_window: changed
 # -         leaving[i] = link.start_to_host(of_vector)

@@ -2,6 +2,7 @@
 
 
 # caught by: test_through_window
+# mistake: one_of_a_kind
 # says: inputs[0] has shape (2, 30), expected (2, 24)
 # %% through_window: changed
 # -         inputs.append(x)

@@ -2,6 +2,7 @@
 
 
 # caught by: test_through_window
+# mistake: no_overlap
 # says: when layer 0 was computed, the copy of layer 1 had not begun; the window of 2 has room for it
 # %% through_window: changed
 # -         while len(coming) < k and i + len(coming) < len(vectors):

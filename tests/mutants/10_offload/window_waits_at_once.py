@@ -2,6 +2,7 @@
 
 
 # caught by: test_through_window
+# mistake: no_overlap
 # says: the copy of layer 1 was waited for before layer 0 was computed
 # %% through_window: changed
 # -             coming.append(link.start_to_device(vectors[i + len(coming)]))

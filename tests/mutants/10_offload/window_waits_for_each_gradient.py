@@ -2,6 +2,7 @@
 
 
 # caught by: test_through_window
+# mistake: no_overlap
 # says: the copy of the gradient of layer 6 was waited for before layer 5 was computed
 # %% through_window: changed
 # -         leaving[i] = link.start_to_host(of_vector)
