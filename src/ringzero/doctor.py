@@ -184,13 +184,16 @@ def chromium() -> Finding:
     return Finding("chromium", OK, found)
 
 
+HOW = "memory and disk are looked at twice a second, and what takes more is ended"
+
+
 @check
 def sandbox() -> Finding:
     from ringzero.processes import sandbox as boxes
 
     missing = boxes.missing_ability.__wrapped__()  # not what was found earlier
     if missing is None:
-        return Finding("sandbox", OK, f"submissions are graded in sandboxes, each with at most {boxes.Limits()}")
+        return Finding("sandbox", OK, f"submissions are graded in sandboxes, each with at most {boxes.Limits()}; {HOW}")
     what, seen, fix = missing
     return Finding("sandbox", DEGRADED, f"submissions are not graded here: it needs {what} ({seen})", fix)
 

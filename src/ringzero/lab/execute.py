@@ -20,6 +20,7 @@ from ringzero.ranks import RankError, RankTimeout
 from ringzero.record.operation import Operation
 
 MOST_ENDED = 2  # cases of a check that end a process; new ones take seconds, and what is left is not run
+LARGEST_REPORT = 2**28  # bytes of what one rank leaves of one case; the process that reads them has no limit of its own
 HUNG_SHARE = 0.85  # of a call's time: a case that had less of it gets another call
 
 
@@ -136,7 +137,10 @@ def _fill(run, reports):
 
 
 def _report(directory, index, rank):
+    path = Path(directory) / f"{index}-{rank}"
     try:
-        return plain.load(Path(directory) / f"{index}-{rank}")
+        if path.lstat().st_size > LARGEST_REPORT:
+            return None
+        return plain.load(path)
     except (FileNotFoundError, OSError, ValueError):
         return None

@@ -149,7 +149,8 @@ class Pool:
         """A fresh directory for one call, removed when the call is over."""
         self._calls += 1
         directory = self.directory / f"call-{self._calls}"
-        (directory / "tmp").mkdir(parents=True)
+        directory.mkdir()  # never what a rank of an earlier call has put there: it could lead anywhere
+        (directory / "tmp").mkdir()
         sandbox.open_to_ranks(directory, directory / "tmp")
         try:
             yield directory
