@@ -1,5 +1,6 @@
 """The checks themselves: what they say, what they count, and what they cost when a function hangs."""
 
+import contextlib
 import re
 import time
 
@@ -19,6 +20,7 @@ from ringzero.lab import (
     explore,
     failure,
     handle,
+    on_rank,
     parameters,
     runs,
     slide,
@@ -605,9 +607,10 @@ def test_a_new_version_gets_its_time_back():
     assert budget.call_seconds() == 20.0
 
 
-@pytest.mark.parametrize(("share", "passes"), [(0.5, True), (0.9, False)])
-def test_slow_but_right_passes_though_all_cases_together_take_longer(monkeypatch, share, passes):
-    """A case in which the time ran out gets a call of its own, unless it had nearly all of the time."""
+@pytest.mark.parametrize(("share", "slowdown", "passes"), [(0.5, 1.0, True), (0.9, 1.0, False), (0.9, 3.0, True)])
+def test_slow_but_right_passes_though_all_cases_together_take_longer(monkeypatch, share, slowdown, passes):
+    """A case in which the time ran out gets another call, unless it had nearly all of the time and an idle machine."""
+    monkeypatch.setattr(budget, "slowdown", lambda: slowdown)
     calls = []
 
     def launch(play, students, harness, cases, directory, *, world_size, timeout, **_):
@@ -627,6 +630,41 @@ def test_slow_but_right_passes_though_all_cases_together_take_longer(monkeypatch
     assert check.score() == 4 * passes
     assert calls == ([3, 2, 1] if passes else [3])
     assert ("no end after 18 s" in str(check.verdicts[0].why)) == (not passes)
+
+
+def test_a_busy_machine_gives_a_case_one_more_call_and_more_time(monkeypatch):
+    monkeypatch.setattr(budget, "slowdown", lambda: 3.0)
+    times = []
+
+    def launch(*_, timeout, **__):
+        times.append(timeout)
+        raise RankTimeout("2 ranks were not done: no cause", 0, ["", ""], deadlocked=False)
+
+    monkeypatch.setattr(execute.ringzero, "launch", launch)
+    points, (why,) = verdict(absent, 10)
+    assert (points, times) == (0, [20.0, 60.0])
+    assert "no end after" in why
+
+
+@pytest.mark.parametrize(
+    ("sends_each", "many", "words"),
+    [
+        (1, 10**9, None),  # slow, and right
+        (0, 10**9, "computed for 0.2 s and came to no end"),
+        (1, 3, r"sent and received [\d,]+ times and came to no end"),
+    ],
+)
+def test_a_loop_is_endless_that_computes_and_sends_nothing_or_too_much(monkeypatch, sends_each, many, words):
+    sent = 0
+    monkeypatch.setattr(on_rank, "ENDLESS_SECONDS", 0.2)
+    monkeypatch.setattr(on_rank, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(on_rank, "MANY_OPERATIONS", many)
+    monkeypatch.setattr(on_rank.recorder, "count", lambda: sent)
+    start = time.thread_time()
+    expected = contextlib.nullcontext() if words is None else pytest.raises(on_rank.EndlessLoop, match=words)
+    with expected, on_rank._endless_loops_end(ranks=1):
+        while time.thread_time() - start < 0.6:
+            sent += sends_each
 
 
 def test_lab_launch_counts_hangs(monkeypatch):

@@ -17,7 +17,7 @@ pytest.importorskip("nbgrader")
 from nbgrader.utils import determine_grade, is_locked, is_solution
 
 from ringzero.grading import build_labs, mutants, sentences, submission
-from tests.live_notebook import errors, grades, is_test, kernel_of, text_of
+from tests.live_notebook import assert_all_points, errors, grades, is_test, kernel_of, text_of
 
 HERE = Path(__file__).parent
 LABS = sorted(path.stem for path in (HERE.parent / "solutions").glob("*.py"))
@@ -26,9 +26,8 @@ every_lab = pytest.mark.parametrize("lab", LABS)
 
 
 def test_reference_gets_every_point_and_shows_no_error(reference):
-    found = grades(reference.cells.values())
-    assert list(found) == reference.tests
-    assert all(score == largest for score, largest in found.values()), found
+    assert list(grades(reference.cells.values())) == reference.tests
+    assert_all_points(reference.cells.values())
     for cell in reference.cells.values():
         assert not errors(cell), text_of(cell)
         assert not [output for output in cell.outputs if output.get("name") == "stderr"], text_of(cell)
@@ -52,9 +51,8 @@ def test_other_numbers_of_ranks(reference, world_size):
             and "parameters" not in cell.metadata.get("tags", [])
             and (world_size == 2 or is_test(cell))
         ]
-    found = grades(cells)
-    assert list(found) == reference.tests
-    assert all(score == largest for score, largest in found.values()), found
+    assert list(grades(cells)) == reference.tests
+    assert_all_points(cells)
     for cell in cells:
         assert not errors(cell), text_of(cell)
 
@@ -107,8 +105,7 @@ def other_numbers(kernel, shape):
 @of_every_shape
 def test_reference_gets_every_point_with_other_numbers(reference, shape):
     with other_numbers(reference, shape) as run:
-        found = grades(run(name) for name in reference.tests)
-    assert all(score == largest for score, largest in found.values()), found
+        assert_all_points([run(name) for name in reference.tests])
 
 
 @of_every_shape

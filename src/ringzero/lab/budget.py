@@ -2,7 +2,8 @@
 
 A function that deadlocks is called by many cells. Paying the full time in each would cost a student minutes and a
 grader hours. So a function that hung is not run again, nor is one that calls it, until its cell is run anew; and
-after a hang other calls get less time. Calls that end, however slow, cost nothing.
+after a hang other calls get less time. Calls that end, however slow, cost nothing. Where the time is up and the machine
+is busy with other things, a call gets another chance, and more time (``slowdown``).
 """
 
 import time
@@ -18,6 +19,9 @@ from ringzero.ranks import RankTimeout
 CALL_SECONDS = 20.0
 AFTER_A_HANG_SECONDS = 5.0
 ALL_HANGS_SECONDS = 30.0
+BUSY = 1.5  # from this slowdown on a call may have been too slow because of the machine
+MOST_PATIENCE = 5.0  # times the usual seconds
+PROBE_SECONDS = 0.1
 
 
 class Hang(NamedTuple):
@@ -37,6 +41,20 @@ def call_seconds() -> float:
     if not lost:
         return CALL_SECONDS
     return max(1.0, min(AFTER_A_HANG_SECONDS, (ALL_HANGS_SECONDS - lost) / 2))
+
+
+def slowdown() -> float:
+    """How many times as long as on an idle machine this process takes to compute something now."""
+    start, computed = time.monotonic(), time.thread_time()
+    while time.thread_time() - computed < PROBE_SECONDS:
+        pass
+    return (time.monotonic() - start) / PROBE_SECONDS
+
+
+def patience() -> float | None:
+    """How many times its seconds a call should get that ran out of them, or None: the machine was not the cause."""
+    slower = slowdown()
+    return min(slower, MOST_PATIENCE) if slower >= BUSY else None
 
 
 def hung(function: Handle, seconds: float, what: str) -> None:

@@ -47,7 +47,8 @@ def execute(
 
 def _launch(runs, students, harness, device, ended):
     """One launch of all ``runs``. Returns those that must be run again, in a launch of their own."""
-    name, seconds, ranks = students[0].name, budget.call_seconds(), runs[0].world_size
+    name, ranks = students[0].name, runs[0].world_size
+    seconds = budget.call_seconds() * runs[0].patience
     with tempfile.TemporaryDirectory(prefix="ringzero-lab-") as directory:
         sandbox.open_to_ranks(directory)
         start, error, printed = time.time(), None, []
@@ -81,6 +82,9 @@ def _launch(runs, students, harness, device, ended):
             if isinstance(error, RankTimeout):  # an error left now is an echo of how the call was ended
                 had = min(seconds, time.time() - start)
                 if index and had < HUNG_SHARE * seconds and not error.deadlocked:
+                    return runs[index:]
+                if not error.deadlocked and run.patience == 1.0 and (more := budget.patience()) is not None:
+                    run.patience = more
                     return runs[index:]
                 if run.case.strict:
                     run.problem = failure.why_stuck(error) + failure.called_in(error, students[0])

@@ -24,9 +24,12 @@ from ringzero.strict import watching
 
 PATIENCE_SECONDS = 1.0  # how long a rank that has played a case waits for the others before it leaves the call
 PATIENCE_AFTER_AN_ERROR_SECONDS = 0.3
-# CPU time in one case without an import, several times what any takes: then a loop is endless. Ranks share cores, so
-# that with several of them it takes longer until one has used its time.
-COMPUTES_SECONDS = 1.6
+# A loop is endless that computes for so long and sends nothing, or computes for so long and sends so often: ten times
+# what a right solution does. Where there are more ranks than cores, each gets its part of the seconds, so that they are
+# over after as long.
+ENDLESS_SECONDS = 3.0
+MANY_OPERATIONS = 5_000
+LOOK_SECONDS = 0.1  # of CPU time, between two looks at what a rank does
 GUARD = 8  # elements on either side of a tensor that the function must not touch
 GO_ON, STOP = "go on", "stop"  # what comes after a case
 
@@ -108,26 +111,33 @@ def _leave(report, directory, index):
 
 
 @contextlib.contextmanager
-def _endless_loops_end(seconds: float) -> Iterator[None]:
-    """Inside, EndlessLoop is raised where a rank is when it has computed for so many ``seconds``, waiting not counted.
+def _endless_loops_end(ranks: int) -> Iterator[None]:
+    """Inside, EndlessLoop is raised where one of ``ranks`` is that computes for too long.
 
-    Not on a GPU, where a rank that waits computes.
+    Where it sends little, only the main thread's time counts, and only since it last communicated or imported
+    something. So a machine that is busy, where everything takes more CPU time too, does not make a program endless. Not
+    on a GPU, where a rank that waits computes.
     """
     if threading.current_thread() is not threading.main_thread() or torch.get_default_device().type != "cpu":
         yield
         return
 
-    modules = len(sys.modules)
+    longest = ENDLESS_SECONDS * min(1.0, (os.cpu_count() or 1) / ranks)
+    first, start = recorder.count(), time.process_time()
+    done, since = (first, len(sys.modules)), time.thread_time()
 
-    def end(*_):
-        nonlocal modules
-        before, modules = modules, len(sys.modules)
-        if modules > before:  # torch.optim alone can take so long; what comes after it has its time anew
-            return
-        raise EndlessLoop(f"computed for {seconds:g} s and came to no end: is this loop endless?")
+    def look(*_):
+        nonlocal done, since
+        now = recorder.count(), len(sys.modules)
+        if now != done:
+            done, since = now, time.thread_time()
+        sends_on = now[0] - first > MANY_OPERATIONS and time.process_time() - start > longest
+        if sends_on or time.thread_time() - since > longest:
+            did = f"sent and received {now[0] - first:,} times" if sends_on else f"computed for {longest:.2g} s"
+            raise EndlessLoop(f"{did} and came to no end: is this loop endless?")
 
-    before = signal.signal(signal.SIGPROF, end)
-    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
+    before = signal.signal(signal.SIGPROF, look)
+    signal.setitimer(signal.ITIMER_PROF, LOOK_SECONDS, LOOK_SECONDS)
     try:
         yield
     finally:
@@ -170,7 +180,7 @@ class Player:
                 given = stack.enter_context(payloads())
             else:
                 stack.enter_context(no_other_way())
-            stack.enter_context(_endless_loops_end(COMPUTES_SECONDS))
+            stack.enter_context(_endless_loops_end(case.ranks))
             value = self._function(*args, **case.options)
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()

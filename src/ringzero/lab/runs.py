@@ -89,6 +89,7 @@ class Run:
     printed: list[str] = field(default_factory=list)
     device: str = "cpu"
     twin: "Run | None" = None  # the same call on gloo, of a strict one
+    patience: float = 1.0  # how many times the usual time it gets: more after a call that a busy machine made too slow
     wrong_on_gloo: str | None = None  # why the claim did not hold there; then this one is not made
 
     @property

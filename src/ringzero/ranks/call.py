@@ -19,7 +19,7 @@ from typing import Any
 from ringzero import processes
 from ringzero.explain import deadlock, queues, report
 from ringzero.processes import plain
-from ringzero.ranks import devices, pool, under_torchrun, warm_rank
+from ringzero.ranks import devices, pool, under_torchrun, warm_rank, witness
 from ringzero.record import export, recorder, sources
 from ringzero.record.operation import Operation
 
@@ -203,6 +203,7 @@ def _call(
                 "timeout": timeout,
                 "trace": bool(trace),
                 "may_lose": bool(may_lose),
+                "witnessed": ranks.witness is not None,
                 "threads": None if "OMP_NUM_THREADS" in os.environ else max(1, (os.cpu_count() or 1) // world_size),
                 "cwd": os.getcwd(),
                 "sys_path": sys.path,
@@ -224,6 +225,8 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
     running = set(range(world_size))
     exits: dict[int, int | None] = {}
     lost: dict[int, str] = {}
+    if warm.witness is not None:
+        warm.witness.begin()
     warm.send(running, message)
     try:
         deadline, failed, deadlocked = start + timeout, False, False
@@ -278,6 +281,16 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
         and (why := queues.another_order([[op for op in trace if op.rank == rank] for rank in range(world_size)]))
     ):
         raise RankError(why, 0, output)
+    if (
+        warm.witness is not None
+        and message["trace"]
+        and message["device"] == "cpu"
+        and not message["nodes"]
+        and not lost
+    ):
+        wire = warm.witness.end({rank: warm.connections.get(rank, []) for rank in range(world_size)})
+        if (forged := witness.contradiction(wire, trace, world_size)) is not None:
+            raise RankError(forged[1], forged[0], output)
     return Ranks(returns, output, seconds, trace if message["trace"] else [], lost)
 
 

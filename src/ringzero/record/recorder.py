@@ -141,6 +141,11 @@ class Recorder:
         if offset is not None:
             self._names.write(json.dumps(["head", (offset - HEAD.size) // RECORD.size, value]) + "\n")
 
+    @property
+    def count(self) -> int:
+        """How many records were written so far."""
+        return self._count
+
     def records(self) -> list[Operation]:
         """What was written so far."""
         return read(self._path, self._rank)
@@ -196,6 +201,11 @@ def start(path: str | PathLike, rank: int) -> Recorder:
 def of_this_process() -> "Recorder | None":
     """What writes this process's records; None unless it records."""
     return _recorder
+
+
+def count() -> int:
+    """How many operations this process has recorded; reading them takes time."""
+    return _recorder.count if _recorder else 0
 
 
 def recorded() -> list[Operation]:

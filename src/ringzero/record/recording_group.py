@@ -113,10 +113,14 @@ class TracedMessage:
         self._work, self._recorder, self._offset = work, recorder, offset
 
     def wait(self, *timeout):
+        return self.wait_by(lambda work: work.wait(*timeout))
+
+    def wait_by(self, wait):
+        """As ``wait``, where ``wait(work)`` waits for gloo's own handle."""
         offset, self._offset = self._offset, None  # waiting again changes nothing
         self._recorder.begins_to_wait(offset)
         try:
-            done = self._work.wait(*timeout)
+            done = wait(self._work)
         except Exception:
             self._recorder.has_failed(offset)
             raise
@@ -138,7 +142,7 @@ class TracedWork(dist.Work):
         super().__init__()
         self._work, self._recorder, self._offset = work, recorder, offset
 
-    wait, __getattr__ = TracedMessage.wait, TracedMessage.__getattr__
+    wait, wait_by, __getattr__ = TracedMessage.wait, TracedMessage.wait_by, TracedMessage.__getattr__
 
     def is_completed(self):
         return self._work.is_completed()
@@ -216,6 +220,11 @@ class TracedProcessGroup(dist.ProcessGroup):
         self._records_itself = hasattr(inner, "recorded")  # it says when an operation is over, and makes work handles
         self._parts = None  # between the start and the end of a batch: where its messages are recorded
         self.described = None  # its name and its ranks, where torch does not know them
+
+    @property
+    def unrecorded(self):
+        """What sends and receives, for messages that no record is to show."""
+        return self._messenger
 
     def close(self):
         """Close its connections, which cannot be used any more. The records may keep the group itself."""

@@ -1,9 +1,10 @@
 """Messages between two ranks whenever one of them has something to say: no rank waits for a round of all.
 
 A collective needs every rank at the same place of the program. A parameter server and a pair of gossiping ranks do not:
-a message comes when it comes. So each end of a line has two threads. One sends, the most urgent message first. The
-other receives, and calls what deals with the message. They talk through the host's memory, by gloo: NCCL wants all
-ranks to start the same operations in the same order.
+a message comes when it comes. So each end of a line has three threads. One sends, the most urgent message first. One
+receives, and calls what deals with the message. One looks whether the peer is there: a message that was half-way when
+its other end died never ends by itself. They talk through the host's memory, by gloo: NCCL wants all ranks to start the
+same operations in the same order.
 """
 
 import math
@@ -19,6 +20,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ringzero.collectives.run import device_of
+from ringzero.unsynced.presence import LOOK_SECONDS, why_gone
 
 HEAD_BYTES = 24  # three int64
 POSTED = 4  # receives that wait for messages: gloo sends nothing before it knows where the message goes
@@ -63,7 +65,9 @@ class Line:
         self._in_turn = count()  # messages of one priority leave in the order in which they were given
         self._is_lost = threading.Lock()
         self._over = threading.Semaphore(0)  # one from each thread that has ended; both at once when the peer is lost
-        self._threads = [threading.Thread(target=loop, daemon=True) for loop in (self._send_all, self._receive_all)]
+        self._closed = threading.Event()
+        loops = self._send_all, self._receive_all, self._look
+        self._threads = [threading.Thread(target=loop, daemon=True) for loop in loops]
 
     def open(self) -> None:
         """Begin to send and to receive: whatever ``arrived`` uses is there now, other lines among it."""
@@ -81,8 +85,9 @@ class Line:
         """Send what waits, and then that no more comes. Returns when the peer has said the same, or is lost."""
         for _ in range(POSTED):
             self.send((_LAST, 0, 0), priority=math.inf)
-        for _ in self._threads:  # not joined: gloo leaves some messages to a dead rank waiting for ever
+        for _ in range(2):  # not joined: one may wait for ever for a message that was half-way when the peer died
             self._over.acquire()
+        self._closed.set()
 
     def _send_all(self) -> None:
         last = 0
@@ -109,6 +114,11 @@ class Line:
             self._lose(error)
         self._over.release()
 
+    def _look(self) -> None:
+        while not self._closed.wait(LOOK_SECONDS) and not self._is_lost.locked():
+            if (error := why_gone(self._group, self._peer)) is not None:
+                self._lose(error)
+
     def _deal_with(self, head: Head, payload: Tensor) -> None:
         try:
             self._arrived(head, payload)
@@ -125,6 +135,6 @@ class Line:
         return work, message
 
     def _lose(self, error: Exception) -> None:
-        if self._is_lost.acquire(blocking=False):  # both threads find out
+        if self._is_lost.acquire(blocking=False):  # several threads find out
             self._tell_lost(error)
-            self._over.release(len(self._threads))
+            self._over.release(2)

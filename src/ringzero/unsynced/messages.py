@@ -1,8 +1,8 @@
 """Messages between neighbours, one of which may be gone.
 
-gloo ends the connection to a process that has died, and to no other: a message to it or from it raises an error at
-once, and all other ranks' messages go on. So the loss of a rank costs its neighbours one message. Over NCCL messages go
-out in groups, which a lost rank stops for good: there no loss is survived.
+gloo ends the connection to a process that has died, and to no other: a message to it or from it raises an error, and
+all other ranks' messages go on (``presence`` deals with an exception). So the loss of a rank costs its neighbours one
+message. Over NCCL messages go out in groups, which a lost rank stops for good: there no loss is survived.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ringzero.record import wire
+from ringzero.unsynced.presence import Waiter
 
 GONE = ("connection closed by peer", "connection reset by peer", "broken pipe", "socket closed")  # what gloo says
 
@@ -24,6 +25,7 @@ class Messages:
     def __init__(self, group: dist.ProcessGroup, device: torch.device):
         self.group, self.lost = group, set[int]()
         self._grouped = wire.goes_in_groups(group, device.type == "cuda")
+        self._waiter = Waiter()
 
     def start(self, sends: Mapping[int, Tensor], receives: Mapping[int, Tensor]) -> Arrived:
         """Begin to send and receive ``{rank: tensor}``, without those that are lost.
@@ -82,8 +84,10 @@ class Messages:
 
     def _end(self, peer: int, work: dist.Work | None) -> None:
         try:
-            if work is not None:
+            if work is not None and self._grouped:
                 work.wait()
+            elif work is not None:
+                self._waiter.wait(work, self.group, peer)
         except RuntimeError as error:
             self._lose(peer, error)
 

@@ -1,0 +1,242 @@
+"""Ranks in a box: their records are held against what the kernel saw on the network."""
+
+import os
+import shutil
+import sys
+
+import cloudpickle
+import pytest
+import torch
+import torch.distributed as dist
+
+from ringzero import all_reduce, launch
+from ringzero.data_parallel import DistributedDataParallel
+from ringzero.processes import sandbox
+from ringzero.ranks import RankError, pool
+from ringzero.ranks.witness import DATA, FORGED, HELLO_BYTES, PREAMBLE, Sent, Stream
+from ringzero.record import recorder
+
+in_a_box = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap (apt-get install bubblewrap)")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def boxed():
+    """All ranks of this module run in boxes, where this file is not: its functions travel by value."""
+    if sandbox.missing_ability() is not None:
+        pytest.skip("needs sandboxes")
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    pool.stop()
+    os.environ.update(sandbox.asking_for(sandbox.Limits()))
+    try:
+        yield
+    finally:
+        pool.stop()
+        del os.environ[sandbox.ASKED_FOR]
+        cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+# ---- gloo's messages, taken out of packets
+
+
+def on_the_wire(slot, data, opcode=DATA):
+    return PREAMBLE.pack(PREAMBLE.size + len(data), opcode, slot, 0, len(data), 0) + data
+
+
+@pytest.mark.parametrize("piece", [1, 7, 48, 49, 1000])
+def test_messages_are_found_however_they_are_cut_into_packets(piece):
+    """Also if a packet comes twice, or before another one, and where the numbers of bytes begin again at 0."""
+    sent = bytes(HELLO_BYTES) + on_the_wire(5, b"abc") + on_the_wire(2**60, bytes(100)) + on_the_wire(0, b"")
+    start = 2**32 - 30
+    stream = Stream(start, opened=True)
+    packets = [((start + at) % 2**32, memoryview(sent)[at : at + piece]) for at in range(0, len(sent), piece)]
+    packets[1:3] = packets[1:3][::-1]
+    for packet in packets:
+        stream.take(*packet)
+        stream.take(*packet)
+    assert stream.sent == [Sent(5, 3), Sent(2**60, 100), Sent(0, 0)]
+    assert not stream.foreign
+
+
+def test_other_bytes_are_no_messages():
+    stream = Stream(0, opened=True)
+    stream.take(0, memoryview(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 3))
+    assert stream.foreign
+
+
+# ---- honest programs
+
+
+def every_kind():
+    rank, n = dist.get_rank(), dist.get_world_size()
+    x = torch.ones(1001)
+    many = [torch.ones(1001) for _ in range(n)]
+    dist.all_reduce(x)
+    dist.all_reduce_coalesced([torch.ones(3), torch.ones(5)])
+    dist.broadcast(x, n - 1)
+    dist.reduce(x, n - 1)
+    dist.all_gather(many, x)
+    dist.gather(x, many if rank == 0 else None, 0)
+    dist.scatter(x, many if rank == 0 else None, 0)
+    dist.reduce_scatter(x, many)
+    dist.all_to_all([torch.empty(7) for _ in range(n)], [torch.ones(7) for _ in range(n)])
+    dist.barrier()
+    dist.all_gather_object([None] * n, {"rank": rank})
+    dist.broadcast_object_list([rank, "x" * rank], 0)
+    dist.all_reduce(torch.ones(0))
+
+
+def messages():
+    rank, n = dist.get_rank(), dist.get_world_size()
+    for tag, size in enumerate((1, 0, 100_000)):
+        x, y = torch.ones(size), torch.empty(size)
+        ops = [dist.P2POp(dist.isend, x, (rank + 1) % n, tag=tag), dist.P2POp(dist.irecv, y, (rank - 1) % n, tag=tag)]
+        for work in dist.batch_isend_irecv(ops) if n > 1 else ():
+            work.wait()
+    all_reduce(torch.ones(10 * rank + 3 if n == 1 else 1003))
+
+
+def groups():
+    rank, n = dist.get_rank(), dist.get_world_size()
+    pairs = [dist.new_group([first, first + 1]) for first in range(n - 1)]
+    for first, pair in enumerate(pairs):
+        if rank in (first, first + 1):
+            dist.all_reduce(torch.ones(10), group=pair)
+            (dist.send if rank == first else dist.recv)(torch.ones(4), 2 * first + 1 - rank, group=pair)
+    everyone = dist.new_group()
+    dist.all_reduce(torch.ones(2000), group=everyone)
+    dist.broadcast(torch.ones(3), 0)
+
+
+def training():
+    torch.manual_seed(dist.get_rank())
+    model = DistributedDataParallel(
+        torch.nn.Sequential(torch.nn.Linear(30, 40), torch.nn.Linear(40, 5)), bucket_cap_mb=0.001
+    )
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        model(torch.randn(4, 30)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+@in_a_box
+@pytest.mark.parametrize("program", [every_kind, messages, groups, training])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+def test_honest_records_stand(program, n):
+    launch(program, world_size=n, trace=True)
+    assert pool._current.witness is not None
+
+
+@in_a_box
+def test_many_messages_one_after_another():
+    def ping_pong():
+        x = torch.ones(3)
+        for _ in range(300):
+            (dist.send if dist.get_rank() == 0 else dist.recv)(x, 1 - dist.get_rank())
+            (dist.recv if dist.get_rank() == 0 else dist.send)(x, 1 - dist.get_rank())
+
+    for _ in range(3):
+        launch(ping_pong, world_size=2, trace=True)
+
+
+# ---- forged records, and what has none
+
+
+def unrecorded():
+    return dist.group.WORLD._messenger
+
+
+def sends_without_a_record():
+    if dist.get_rank() < 2:
+        x = torch.ones(10)
+        (unrecorded().send if dist.get_rank() == 0 else unrecorded().recv)([x], 1 - dist.get_rank(), 0).wait()
+
+
+def collective_without_a_record():
+    unrecorded().allreduce([torch.ones(100)]).wait()
+
+
+def record_of_a_message():
+    """On both ends, as a ring would have it."""
+    rank, n = dist.get_rank(), dist.get_world_size()
+    writer, group = recorder.of_this_process(), dist.group.WORLD
+    for kind, peer in (("send", (rank + 1) % n), ("recv", (rank - 1) % n)):
+        offset = writer.operation(kind, peer, 400, torch.float32, group, 0, lambda _: ("group", []))
+        writer.begins_to_wait(offset)
+        writer.has_ended(offset)
+
+
+def record_of_a_collective():
+    writer = recorder.of_this_process()
+    writer.has_ended(writer.operation("all_reduce", None, 400, torch.float32, dist.group.WORLD, 0, lambda _: ("g", [])))
+
+
+def record_of_fewer_bytes():
+    dist.all_reduce(torch.ones(100_000))
+    writer = recorder.of_this_process()
+    writer._memory[recorder.HEAD.size + 6 : recorder.HEAD.size + 14] = (4000).to_bytes(8, "little")
+
+
+def another_peer():
+    """By a star, recorded as messages to neighbours."""
+    rank = dist.get_rank()
+    writer, x = recorder.of_this_process(), torch.ones(10)
+    if rank == 0:
+        unrecorded().send([x], 2, 0).wait()
+    elif rank == 2:
+        unrecorded().recv([x], 0, 0).wait()
+    if rank == 0:
+        writer.has_ended(writer.operation("send", 1, 40, torch.float32, dist.group.WORLD, 0, lambda _: ("group", [])))
+
+
+def group_of_its_own():
+    store = dist.FileStore(os.environ["TMPDIR"] + "/own", 3)
+    group = dist.ProcessGroupGloo(store, dist.get_rank(), 3)
+    group.allreduce([torch.ones(100)]).wait()
+
+
+def store_as_a_channel():
+    store = dist.TCPStore("127.0.0.1", _port(), 3, dist.get_rank() == 0)
+    store.set(f"{dist.get_rank()}", "data" * 100)
+    store.get(f"{(dist.get_rank() + 1) % 3}")
+    dist.barrier()
+
+
+def _port():
+    box = [None]
+    if dist.get_rank() == 0:
+        import socket
+
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            box = [free.getsockname()[1]]
+    dist.broadcast_object_list(box, 0)
+    return box[0]
+
+
+def datagrams():
+    import socket
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+        out.sendto(b"data", ("127.0.0.1", 9))
+
+
+@in_a_box
+@pytest.mark.parametrize(
+    "program",
+    [
+        sends_without_a_record,
+        collective_without_a_record,
+        record_of_a_message,
+        record_of_a_collective,
+        record_of_fewer_bytes,
+        another_peer,
+        group_of_its_own,
+        store_as_a_channel,
+        datagrams,
+    ],
+)
+def test_a_forged_record_is_noticed(program):
+    with pytest.raises(RankError, match=FORGED):
+        launch(program, world_size=3, trace=True)
+    launch(messages, world_size=3, trace=True)  # the next call is not blamed
