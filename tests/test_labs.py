@@ -118,7 +118,7 @@ def test_reference_gets_every_point_with_other_numbers(reference, shape):
 def test_wrong_solution_loses_points_with_other_numbers(reference, path, shape):
     """No check is strict by its own numbers alone."""
     wrong = submission.read_wrong_solution(path)
-    with reference.changed(wrong.replacements), other_numbers(reference, shape) as run:
+    with reference.changed(wrong.replacements, wrong.fails), other_numbers(reference, shape) as run:
         cell = run(wrong.caught_by)
     score, largest = determine_grade(cell)
     assert score < largest, text_of(cell)
