@@ -200,6 +200,7 @@ class GradingEngine(Engine):
             allow_errors=True,
             startup_timeout=600,
             iopub_timeout=INTERRUPT_SECONDS,
+            raise_on_iopub_timeout=False,  # zmq may have ended the connection: see ``_connect_anew``
             interrupt_on_timeout=True,
             error_on_timeout={"ename": "TimeLimit", "evalue": "", "traceback": []},
             shutdown_kernel="immediate",

@@ -31,4 +31,6 @@ import nbformat
 notebook = nbformat.read(path, as_version=4)
 for evil in ("<script>evil()</script> [x](javascript:evil())", "<img src=x onerror=evil()>"):
     notebook.cells.insert(0, nbformat.v4.new_markdown_cell(evil))
+notebook.cells.insert(0, nbformat.v4.new_markdown_cell("[x](java&#115;cript:evil())\n\n![y](javascript:evil())"))
+notebook.cells.insert(0, nbformat.v4.new_raw_cell("<script>evil()</script>", metadata={"raw_mimetype": "text/html"}))
 nbformat.write(notebook, path)
