@@ -204,12 +204,15 @@ def witness() -> Finding:
     from ringzero.processes import tap
 
     if boxes.missing_ability.__wrapped__() is not None:
-        return Finding("witness", DEGRADED, "no sandboxes, so the ranks' records are not compared with their network")
+        what = "no sandboxes, so the ranks' records are not compared with their network"
+        return Finding("witness", DEGRADED, what, "see sandbox")
     missing = tap.why_not_here.__wrapped__()
     if missing is None:
         return Finding("witness", OK, "in grading, the ranks' records are compared with what their network carried")
     what = f"in grading, the ranks' records are believed as they are: {missing}"
-    return Finding("witness", DEGRADED, what, "grade as root, or as the user who starts the sandboxes, with packet(7)")
+    return Finding(
+        "witness", DEGRADED, what, "it takes packet sockets (packet(7)) and, in a container, the right to setns(2)"
+    )
 
 
 @check
