@@ -41,10 +41,16 @@ c.ExecuteWithPapermill.seal = seal.of(Path(c.CourseDirectory.root))  # "" before
 
 # The feedback page: the score and what to look at on top, nothing of the hidden tests.
 c.GenerateFeedback.exporter_class = "ringzero.grading.feedback.FeedbackPage"
+c.FeedbackPage.preprocessors = []  # no script runs on it, so figures may stay
+c.FeedbackPage.filters = {}
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
     "ringzero.grading.feedback.ForTheStudent",
 ]
+
+# The formgrader shows what students wrote on a page of the Jupyter server: no scripts.
+c.HTMLExporter.preprocessors = ["ringzero.grading.harmless.Harmless"]
+c.HTMLExporter.filters = {"markdown2html": "ringzero.grading.harmless.rendered"}
 
 # `nbgrader validate` runs a notebook with nbgrader's own Execute; a cell of ours may take longer than its 30 s.
 c.Execute.timeout = 120

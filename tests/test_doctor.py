@@ -13,7 +13,7 @@ from ringzero import doctor
 from ringzero.cli import main
 
 NAMES = ["Python", "torch", "GPUs", "cores", "memory", "ports", "ranks", "leftover ranks", "book", "labs", "grading"]
-OPTIONAL = ["chromium", "sandbox", "cluster"]
+OPTIONAL = ["chromium", "sandbox", "witness", "cluster"]
 
 
 def run(*options):

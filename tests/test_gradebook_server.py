@@ -14,7 +14,7 @@ from ringzero.grading import course as courses
 from tests.test_grading import CLASS, LAB, command, make_course
 
 PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)  # where Debian has them
-NAMES = ["a_good", "f_edited", "i_empty"]
+NAMES = ["a_good", "h_fails_hidden", "i_truncated"]
 
 
 @contextmanager
@@ -64,5 +64,5 @@ def test_a_class_with_its_gradebook_on_a_server(tmp_path, monkeypatch):
         again = command("nbgrader", "autograde", LAB, top=course.top)
         assert again.stderr.count("(as before)") == len(NAMES)
         assert command("nbgrader", "generate_feedback", LAB, top=course.top).returncode == 0
-        course.forget("f_edited")
-        assert held(course).keys() == {"a_good", "i_empty"}
+        course.forget("h_fails_hidden")
+        assert held(course).keys() == {"a_good", "i_truncated"}

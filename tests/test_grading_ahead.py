@@ -13,7 +13,7 @@ from dask.distributed import Client, LocalCluster
 from ringzero.grading import ahead, execute
 from tests.test_grading import CLASS, LAB, TOP, command, make_course
 
-NAMES = ["a_good", "b_untouched", "c_segfault", "f_split", "i_truncated", "z_good"]
+NAMES = ["a_good", "b_untouched", "c_kernel_exits", "h_fails_hidden", "i_truncated", "z_good"]
 ONLY_WORKERS_EXECUTE = """
 import sys
 import ringzero.grading.execute as _execute

@@ -2,12 +2,14 @@
 
 import json
 import os
+import tempfile
 
 import pytest
 from click.testing import CliRunner
 
 from ringzero.bench import hostile
 from ringzero.cli import main
+from ringzero.processes import short_temporary_folder
 from ringzero.record import recorder
 
 
@@ -44,3 +46,9 @@ def test_bench_hostile_counts_what_is_left(tmp_path, monkeypatch):
     assert all(set(row) == {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"} for row in rows)
     left = {row["metric"]: row["ours"] for row in rows}
     assert left == {"process": 0, "file": 4, "shared memory segment": 0, "file descriptor": 0}
+
+
+def test_a_folder_for_sockets_is_short_with_what_lies_in_it(monkeypatch):
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: "/scratch/someone")
+    assert short_temporary_folder() == "/scratch/someone"
+    assert short_temporary_folder(below=len("/a-folder-of-a-notebook/ranks")) == "/tmp"

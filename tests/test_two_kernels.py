@@ -1,4 +1,5 @@
-"""Grading in two kernels: what test cells need is there, and what a student's cell does reaches no score."""
+"""Grading in two kernels: what test cells need is there, and a right solution has its points. Hostile ones are in
+`tests/hostile`."""
 
 import ast
 import builtins
@@ -8,7 +9,7 @@ import sys
 
 import pytest
 
-from ringzero.grading import build_labs, course, execute, submission, verdict
+from ringzero.grading import build_labs, course, execute, submission
 from ringzero.processes import sandbox
 
 LAB = "02_ring_allreduce"
@@ -40,25 +41,6 @@ def test_the_instructors_cells_need_nothing_of_the_others(lab):
             assert sorted(used - known) == [], cell.metadata.nbgrader.grade_id
 
 
-PATCH = """
-import ringzero.lab.checks, ringzero.lab.table
-ringzero.lab.checks.Check.score = lambda self: float(self.points)
-ringzero.lab.checks.Check.that = lambda self, *a, **k: None
-"""
-TRANSFORMER = """
-def full_marks(lines):
-    text = "".join(lines)
-    return [text.replace("check.score()", "float(check.points)")] if "check.score()" in text else lines
-get_ipython().input_transformers_cleanup.append(full_marks)
-"""
-RANKS = """
-import ringzero.lab.on_rank, ringzero.record.recorder, ringzero.processes.plain
-ringzero.lab.on_rank.play = None
-"""
-ANSWER = """
-import ringzero.lab.handle
-ringzero.lab.handle.exported = lambda name: "{'code': 7}"
-"""
 LOOK = """
 import os
 seen = []
@@ -74,30 +56,11 @@ print("FOUND", seen, any("nbgrader" in open(f"/proc/{number}/cmdline").read() fo
 """
 
 
-def graded(*first, filled=False):
-    """The ``Grade`` of a submission whose first solution cell begins with what a dishonest student writes there."""
-    cells = {}
-    if filled:
-        cells = dict(submission.reference_cells(LAB))
-    name = next(iter(submission.reference_cells(LAB)))
-    stub = submission.submission(LAB, filled=False)
-    source = next(cell.source for cell in submission.solution_cells(stub) if cell.metadata.nbgrader.grade_id == name)
-    cells[name] = "\n".join([*first, cells.get(name, source)])
-    return submission.submission(LAB, cells, filled=filled)
-
-
-@boxed
-@pytest.mark.parametrize("attack", [PATCH, TRANSFORMER, RANKS, ANSWER], ids=["patch", "transformer", "ranks", "answer"])
-def test_a_students_cell_does_not_reach_its_own_score(attack):
-    found = course.grade(graded(attack), LAB, sandboxed=True)
-    assert found.score == 0
-    assert found.verdict.kind in (verdict.OK, verdict.STUDENT), found.verdict
-
-
 @boxed
 def test_the_right_solution_gets_full_marks_and_finds_no_other_files():
     with course.temporary_course(LAB, build_labs.source_notebook(LAB), sandboxed=True) as made:
-        made.submit("someone", LAB, graded(LOOK, filled=True))
+        name, source = next(iter(submission.reference_cells(LAB).items()))
+        made.submit("someone", LAB, submission.submission(LAB, {name: LOOK + source}))
         made.autograde(LAB)
         found = made.grade_of("someone", LAB)
         said = (made.root / "autograded" / "someone" / LAB / f"{LAB}.ipynb").read_text()

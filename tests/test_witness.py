@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from ringzero import all_reduce, launch
 from ringzero.data_parallel import DistributedDataParallel
-from ringzero.processes import sandbox
+from ringzero.processes import sandbox, tap
 from ringzero.ranks import RankError, pool
 from ringzero.ranks.witness import DATA, FORGED, HELLO_BYTES, PREAMBLE, Sent, Stream
 from ringzero.record import recorder
@@ -240,3 +240,16 @@ def test_a_forged_record_is_noticed(program):
     with pytest.raises(RankError, match=FORGED):
         launch(program, world_size=3, trace=True)
     launch(messages, world_size=3, trace=True)  # the next call is not blamed
+
+
+@in_a_box
+def test_ranks_run_where_their_network_cannot_be_seen(monkeypatch):
+    assert tap.why_not_here.__wrapped__() is None
+    monkeypatch.setattr(tap, "_OPEN_THERE", "import sys; sys.exit('not permitted')")
+    assert "not permitted" in tap.why_not_here.__wrapped__()
+    pool.stop()
+    try:
+        assert len(launch(messages, world_size=2, trace=True).trace) > 0
+        assert pool._current.witness is None
+    finally:
+        pool.stop()

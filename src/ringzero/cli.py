@@ -30,6 +30,7 @@ class LazyGroup(click.Group):
         "doctor": "ringzero.doctor:doctor",
         "grade": "ringzero.grading.instructor:grade",
         "grades": "ringzero.grading.instructor:grades",
+        "autograder": "ringzero.grading.instructor:autograder",
         "gradescope": "ringzero.grading.instructor:gradescope",
         "mutants": "ringzero.grading.mutants:mutants",
         "measure": "ringzero.commands.measure:measure",

@@ -184,15 +184,35 @@ def chromium() -> Finding:
     return Finding("chromium", OK, found)
 
 
+HOW = "memory and disk are looked at twice a second, and what takes more is ended"
+
+
 @check
 def sandbox() -> Finding:
     from ringzero.processes import sandbox as boxes
 
     missing = boxes.missing_ability.__wrapped__()  # not what was found earlier
     if missing is None:
-        return Finding("sandbox", OK, f"submissions are graded in sandboxes, each with at most {boxes.Limits()}")
+        return Finding("sandbox", OK, f"submissions are graded in sandboxes, each with at most {boxes.Limits()}; {HOW}")
     what, seen, fix = missing
     return Finding("sandbox", DEGRADED, f"submissions are not graded here: it needs {what} ({seen})", fix)
+
+
+@check
+def witness() -> Finding:
+    from ringzero.processes import sandbox as boxes
+    from ringzero.processes import tap
+
+    if boxes.missing_ability.__wrapped__() is not None:
+        what = "no sandboxes, so the ranks' records are not compared with their network"
+        return Finding("witness", DEGRADED, what, "see sandbox")
+    missing = tap.why_not_here.__wrapped__()
+    if missing is None:
+        return Finding("witness", OK, "in grading, the ranks' records are compared with what their network carried")
+    what = f"in grading, the ranks' records are believed as they are: {missing}"
+    return Finding(
+        "witness", DEGRADED, what, "it takes packet sockets (packet(7)) and, in a container, the right to setns(2)"
+    )
 
 
 @check

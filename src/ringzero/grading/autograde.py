@@ -40,6 +40,7 @@ from ringzero.grading.fingerprint import differing, fingerprint
 from ringzero.grading.last_grading import LastGrading, Outcome
 from ringzero.grading.progress import Progress
 from ringzero.grading.validate import TABLE, ShowsTables
+from ringzero.processes import tap
 from ringzero.processes.fence import end_leftovers
 
 LARGEST_NOTEBOOK = 50_000_000  # bytes
@@ -100,6 +101,8 @@ class CourseAutograde(nbgrader.converters.Autograde):
         if (why := why_not_here(self.config)) is not None:
             self.log.error(why)
             raise NbGraderException(why)
+        if ExecuteWithPapermill(parent=self).sandbox and (why := tap.why_not_here()) is not None:
+            self.log.warning("The ranks' records are believed as they are, for their network cannot be seen: %s", why)
         what = f"nbgrader autograde {self.coursedir.assignment_id}"
         try:
             with one_at_a_time.grading(Path(self.coursedir.root), what, self.wait, self.log.warning):
@@ -327,6 +330,7 @@ class CourseAutograde(nbgrader.converters.Autograde):
         resources = self.init_single_notebook_resources(notebook_filename)["nbgrader"]
         with self._recording_faults(resources["student"]):
             reason = why_invalid(Path(notebook_filename), self._source_cells(resources))
+            reason = reason or self._why_not_the_students(Path(notebook_filename))
             if reason:
                 self._give_zero(resources, reason)
             else:
@@ -361,6 +365,14 @@ class CourseAutograde(nbgrader.converters.Autograde):
                 return [notebook.name for notebook in gradebook.find_assignment(assignment_id).notebooks]
             except MissingEntry:
                 return []
+
+    def _why_not_the_students(self, path):
+        """Why this file is the instructor's own, under another name (a hard link); "" if it is not."""
+        if path.stat().st_nlink > 1:
+            for own in Path(self.coursedir.root, self.coursedir.source_directory).rglob("*.ipynb"):
+                if own.samefile(path):
+                    return f"{path.name} is a link to the instructor's notebook."
+        return ""
 
     def _source_cells(self, resources):
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
@@ -399,7 +411,7 @@ class CourseAutograde(nbgrader.converters.Autograde):
 
     @contextlib.contextmanager
     def _leaving_out(self, folder):
-        """nbgrader copies a submission's other files: not links, which may lead anywhere, and no verdict."""
+        """nbgrader copies a submission's other files: no links of any kind, which may lead anywhere; no verdict."""
         odd = [path.name for path in folder.rglob("*") if not _is_file_or_folder(path)]
         ignore = self.coursedir.ignore
         self.coursedir.ignore = [*ignore, *map(glob.escape, odd), verdict.FILENAME]
@@ -410,8 +422,9 @@ class CourseAutograde(nbgrader.converters.Autograde):
 
 
 def _is_file_or_folder(path):
-    mode = path.lstat().st_mode
-    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+    """Whether it is a folder, or a file under no other name, which could be one that its student may not read."""
+    status = path.lstat()
+    return stat.S_ISDIR(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1)
 
 
 def why_invalid(path, source_cells):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import nbformat
 
-from ringzero.grading import durable, last_grading, needs, report, verdict
+from ringzero.grading import durable, items, last_grading, needs, report, verdict
 
 SAMPLE = "sample_"  # the sample students' names start so; others are never touched
 CONFIG = "nbgrader_config.py"
@@ -159,11 +159,15 @@ class Course:
     def summary(self, lab):
         """The class as text: the table, and who needs a look and why. Writes the same as HTML to ``report_of(lab)``."""
         graded, handed_in = self.grades(lab), self.handed_in(lab)
-        durable.write(self.report_of(lab), report.page(lab, graded, handed_in))
+        durable.write(self.report_of(lab), report.page(lab, graded, handed_in, self.parts(lab, graded)))
         lines = [table(graded, lab)] if graded else []
         look = needs.of_class(graded, handed_in)
         lines += [f"needs a look: {student}: {'; '.join(why)}" for student, why in look.items()]
         return "\n".join(lines)
+
+    def parts(self, lab, graded):
+        """How each part of a lab went: ``items.Part``, of what ``grades`` returned."""
+        return items.parts(graded, items.tables_of(self.root, lab, list(graded)))
 
     def report_of(self, lab):
         """Where the HTML report of a lab lies."""

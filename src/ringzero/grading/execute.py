@@ -14,6 +14,7 @@ about the notebook goes to ``resources["ringzero_verdict"]``.
 import copy
 import math
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbclient.util import run_sync
+from nbformat import ValidationError, validate
 from nbformat.v4 import new_output
 from nbgrader import utils
 from nbgrader.preprocessors import NbGraderPreprocessor
@@ -32,14 +34,16 @@ from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import Engine, papermill_engines
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
-from traitlets import Bool, Dict, Float, Integer, Unicode, default
+from traitlets import Bool, Dict, Float, Integer, TraitError, Unicode, default
 
-from ringzero.grading import verdict
+from ringzero.grading import verdict, withheld
 from ringzero.grading.provisioner import BoxedKernelManager
 from ringzero.processes import die_with_parent, sandbox
+from ringzero.processes.disk_watch import DiskWatch
 from ringzero.processes.fence import MARK, Fence
 
 ENGINE = "ringzero-grading"
+STUDENT, TESTS, RANKS = "student", "tests", "ranks"  # folders: of the kernels' files, and of all that ranks write
 INTERRUPT_SECONDS = 5  # how long an interrupted cell has to stop before the kernel is killed
 RANKS_FOR_CHECKS = """import torch
 import ringzero.lab.checks
@@ -47,10 +51,18 @@ import ringzero.ranks.pool
 ringzero.ranks.pool.acquire(1)
 del torch, ringzero"""
 STOP_PRINTING = 20  # a cell that printed this many times the output limit is interrupted at once
-SIGNS = {  # words in a check's table that mean more than a wrong result
+SIGNS = {  # words in the reasons of a check's table, or in its error, that mean more than a wrong result
     verdict.LIMIT: re.compile(r"no end after \d+ s: .*"),
     verdict.STUDENT: re.compile(r"rank \d+ (raised|was ended by|ended with exit|was killed) .*"),
+    verdict.TAMPERING: re.compile(
+        r"\S+ cannot be had: the notebook's kernel gave something else for it .*"
+        r"|the ranks' records are not what crossed the network: .*"
+    ),
 }
+MOST_UNREADABLE = 100  # messages of a cell
+ANSWER_SECONDS = 30  # for a kernel between two cells to say that it is there
+# What a reader of messages raises where they are not as the kernel's protocol has them.
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, TraitError, ValidationError)
 
 
 def why_not_here(config):
@@ -127,7 +139,16 @@ def run(nb, settings, log):
     with ExitStack() as stack:
         fence = stack.enter_context(Fence())
         if box is not None:
-            stack.enter_context(sandbox.MemoryWatch(box, lambda said: notes.append((verdict.LIMIT, said))))
+            watches = (
+                sandbox.MemoryWatch(box, lambda said: notes.append((verdict.LIMIT, said))),
+                DiskWatch(
+                    [fence.folder.parent / name for name in (STUDENT, RANKS)],
+                    box.temporary,
+                    lambda said: notes.append((verdict.LIMIT, said)),
+                ),
+            )
+            for watch in watches:
+                stack.enter_context(watch)
         papermill_engines.execute_notebook_with_engine(
             ENGINE,
             nb,
@@ -179,6 +200,7 @@ class GradingEngine(Engine):
             allow_errors=True,
             startup_timeout=600,
             iopub_timeout=INTERRUPT_SECONDS,
+            raise_on_iopub_timeout=False,  # zmq may have ended the connection: see ``_connect_anew``
             interrupt_on_timeout=True,
             error_on_timeout={"ename": "TimeLimit", "evalue": "", "traceback": []},
             shutdown_kernel="immediate",
@@ -204,11 +226,12 @@ class GradingClient(PapermillNotebookClient):
         self._kernels = []
         try:
             if self.box is None:
-                self._connected(self._start(environment, "student"))
+                self._connected(self._start(environment, STUDENT))
                 self._seal()
             else:
-                tests = self._start(environment | self._for_the_tests_kernel(self.box), "tests")
-                students = self._start(environment, "student", boxed=True)
+                tests = self._start(environment | self._for_the_tests_kernel(self.box), TESTS)
+                students = self._start(environment, STUDENT, boxed=True)
+                shutil.copy(students.connection_file, self._how_to_reach_the_students())  # before a cell can change it
                 self._tests = self._connected(tests)
                 self._seal()
                 if any(utils.is_grade(cell) and "Check(" in cell.source for cell in self.nb.cells):
@@ -257,10 +280,14 @@ class GradingClient(PapermillNotebookClient):
 
     def _for_the_tests_kernel(self, box):
         """What the environment of the tests' kernel says more: where the student's is, and which box ranks get."""
-        ranks = self.fence.folder.parent / "ranks"  # all that ranks write
+        ranks = self.fence.folder.parent / RANKS
         ranks.mkdir()
-        more = {sandbox.STUDENTS_KERNEL: str(ranks.parent / "student" / "kernel.json"), "TMPDIR": str(ranks)}
+        more = {sandbox.STUDENTS_KERNEL: str(self._how_to_reach_the_students()), "TMPDIR": str(ranks)}
         return more | sandbox.asking_for(box)
+
+    def _how_to_reach_the_students(self):
+        """A copy of the connection file of the student's kernel, where that kernel cannot change it."""
+        return self.fence.folder.parent / TESTS / "students_kernel.json"
 
     @contextmanager
     def _in_the_tests_kernel(self):
@@ -284,7 +311,62 @@ class GradingClient(PapermillNotebookClient):
         if self.box is not None and runs_in_the_tests_kernel(cell):
             with self._in_the_tests_kernel():
                 self._run_silently(cell.source)
-        self.execute_cell(cell, index)
+        self._run_in_the_students_kernel(cell, index)
+
+    def _run_in_the_students_kernel(self, cell, index, **options):
+        """A student's kernel may say anything: what is no message of its protocol is dropped, and noted."""
+        number, self._unreadable, self._idle = self.code_cells_executed + 1, 0, False
+        try:
+            self.execute_cell(cell, index, **options)
+            if not self._idle and self.box is not None:
+                self._connect_anew()
+        finally:
+            outputs = cell.outputs
+            cell.outputs = [output for output in outputs if _is_output(output)]
+            counted = type(cell.execution_count) in (int, type(None))
+            if not counted:
+                cell.execution_count = None
+            if self._unreadable or len(cell.outputs) < len(outputs) or not counted:
+                sentence = f"cell [{number}] sent the grader messages that no kernel sends; they are dropped"
+                self.notes.append((verdict.TAMPERING, sentence))
+
+    def _connect_anew(self):
+        """Where the last message of a cell did not come. zmq ends a connection that had a message over its limit."""
+        self.kc.stop_channels()
+        self._kernels.remove(self._students)
+        self.kc = self.km.client()
+        self._students = self.km, self.kc
+        self._kernels.append(self._students)
+        self.kc.start_channels()
+        try:
+            run_sync(self.kc.wait_for_ready)(timeout=ANSWER_SECONDS)
+        except RuntimeError:
+            raise DeadKernelError("it does not answer") from None
+        self.kc.allow_stdin = False
+
+    async def _async_poll_output_msg(self, *of_the_cell):
+        while True:
+            try:
+                return await super()._async_poll_output_msg(*of_the_cell)
+            except UNREADABLE:
+                self._count_unreadable()
+
+    async def _async_poll_for_reply(self, msg_id, cell, timeout, *tasks):
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = None if deadline is None else max(0.1, deadline - time.monotonic())
+            try:
+                return await super()._async_poll_for_reply(msg_id, cell, left, *tasks)
+            except UNREADABLE:
+                self._count_unreadable()
+
+    def _count_unreadable(self):
+        """After a message that cannot be read. Only a student's kernel sends such; one that goes on is given up."""
+        if self.box is None or self.kc is not self._students[1]:
+            raise
+        self._unreadable += 1
+        if self._unreadable > MOST_UNREADABLE:
+            raise DeadKernelError("it sends only messages that cannot be read") from None
 
     def _run_silently(self, source):
         self.kc.execute(source, store_history=False)
@@ -308,7 +390,7 @@ class GradingClient(PapermillNotebookClient):
                     if self.box is not None:
                         with self._in_the_tests_kernel():
                             self._run_silently(cell.source)
-                    self.execute_cell(cell, index, store_history=False)
+                    self._run_in_the_students_kernel(cell, index, store_history=False)
                     self.code_cells_executed -= 1
                     continue
                 self._run_where_it_belongs(cell, index)
@@ -346,6 +428,8 @@ class GradingClient(PapermillNotebookClient):
         self._end(cell, self.code_cells_executed, verdict.LIMIT, "TimeLimit", sentence)
 
     def process_message(self, msg, cell, cell_index):
+        if msg["msg_type"] == "status" and msg["content"]["execution_state"] == "idle":
+            self._idle = True
         if msg["msg_type"] in ("stream", "display_data", "execute_result", "update_display_data"):
             content = msg["content"]
             self._printed += len(content.get("text", "")) + sum(len(str(v)) for v in content.get("data", {}).values())
@@ -403,12 +487,25 @@ def settle(nb):
 
 
 def _signs(cell):
-    """What the tables in a test cell's outputs say of hangs and of ranks that failed, each once."""
-    text = "\n".join(str(output.get("data", {}).get("text/plain", "")) for output in cell.outputs)
+    """What a test cell says of hangs, of ranks that failed and of a kernel that lied, each once.
+
+    Not what ranks printed, which is in its outputs, too: a student may print anything.
+    """
+    texts = [row.reason for table in withheld.read_tables(cell) for row in table.rows]
+    texts += [output.evalue for output in cell.outputs if output.output_type == "error"]
     for kind, sign in SIGNS.items():
-        found = sign.search(text)
+        found = next(filter(None, map(sign.search, texts)), None)
         if found:
             yield kind, _shortened(found[0])
+
+
+def _is_output(output):
+    """Whether this can stand in a notebook."""
+    try:
+        validate(output, ref="output", version=4, version_minor=5)
+    except UNREADABLE:
+        return False
+    return True
 
 
 def _shortened(text, longest=200):

@@ -25,6 +25,7 @@ FULL, SOME, NONE, NOT_STARTED, WAITS = "full", "some", "none", "not started", "w
 _GRADERS_OWN = ("NotRun", "KernelDied", "TimeLimit", "NoScore")  # errors that ``execute`` adds
 _WHAT_HAPPENED = {  # beside the score, where a notebook did not run to its end
     verdict.LIMIT: "Something took too long, or printed without end, and was stopped. Other cells keep their points.",
+    verdict.TAMPERING: "Your notebook told the grader something that no lab asks for. Your instructor looks at it.",
     verdict.INVALID: "Nothing could be run. Put it right and hand it in again, or ask your instructor.",
     verdict.GRADER: "This is our fault, not yours. It will be graded again.",
 }
@@ -70,7 +71,7 @@ class ForTheStudent(NbGraderPreprocessor):
                 title = _plain(heading[1])
             cell.metadata["feedback"] = {"place": f"cell-{number}", "tables": [], "part": None, "test": False}
             shown = cell.metadata["feedback"]  # a copy of what was put there
-            shown["test"] = cell.cell_type == "code" and utils.is_grade(cell) and not utils.is_solution(cell)
+            shown["test"] = withheld.is_test(cell)
             shown["tables"] = [secret.table(table) for table in withheld.read_tables(cell)] if shown["test"] else []
             _take_out(cell, secret, shown["test"])
             if utils.is_grade(cell) or utils.is_task(cell):

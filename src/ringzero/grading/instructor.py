@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ringzero.grading import exports
+from ringzero.grading import exports, items
 
 
 def _course_of(lab):
@@ -60,15 +60,18 @@ def grade(lab, jobs, scheduler, student, force):
 @click.argument("lab")
 @click.option("--csv", "file", type=click.File("w"), help="Write a line for each student, too.")
 @click.option("--canvas", type=click.File("w"), help="Write a file that Canvas's gradebook imports, too.")
-def grades(lab, file, canvas):
+@click.option("--items", "with_items", is_flag=True, help="Print how each part of the lab went in the class, too.")
+def grades(lab, file, canvas, with_items):
     """Print the class's grades for LAB, and who needs a look and why; write the same as an HTML page."""
     course = _course_of(lab)
     handed_in = course.handed_in(lab)
     if not handed_in:
         raise click.UsageError(f"nobody has handed in {lab}: there is no {_shown(course.root)}/submitted/STUDENT/{lab}")
     click.echo(course.summary(lab))
-    click.echo(f"report: {_shown(course.report_of(lab))}")
     graded = course.grades(lab)
+    if with_items:
+        click.echo(items.as_text(course.parts(lab, graded)))
+    click.echo(f"report: {_shown(course.report_of(lab))}")
     if file is not None:
         exports.write_csv(file, graded, handed_in)
     if canvas is not None:
@@ -89,6 +92,25 @@ def gradescope(lab, file, unsandboxed):
     click.echo(
         f"{file}: upload it as the autograder of a programming assignment. It holds the solutions: keep it safe."
     )
+
+
+@click.command()
+@click.argument("lab")
+@click.option("--github", "grader", metavar="OWNER/NAME", required=True, help="Your private repository for the grader.")
+@click.option("--into", type=click.Path(file_okay=False, path_type=Path), help="[default: LAB_github]")
+def autograder(lab, grader, into):
+    """Write what grades LAB in GitHub Actions: a private repository's files, and the workflow of students' ones."""
+    from ringzero.grading import github_actions
+
+    _course_of(lab)
+    into = into or Path(f"{lab}_github")
+    if into.exists() and any(into.iterdir()):
+        raise click.UsageError(f"{into} is not empty; name a new folder")
+    github_actions.write(lab, grader, into)
+    click.echo(
+        f"{into}/grader   push this to the private repository {grader}. It holds the solutions: no student reads it."
+    )
+    click.echo(f"{into}/student  copy this into the repository that students start from.")
 
 
 @click.command()

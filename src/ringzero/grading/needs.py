@@ -28,7 +28,7 @@ def of_class(graded: dict, handed_in: set[str]) -> dict[str, list[str]]:
 
 def is_final(grade: Any) -> bool:
     """Whether the score may go into a list of marks: nothing waits, and the submission could be graded."""
-    return not grade.manual and not grade.without_table and grade.verdict.kind not in verdict.NEEDS_A_PERSON
+    return not grade.manual and not grade.without_table and grade.verdict.kind not in verdict.NO_SCORE
 
 
 def duration(seconds: float) -> str:

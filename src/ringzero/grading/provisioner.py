@@ -4,6 +4,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import zmq
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import LocalProvisioner
 from traitlets import Dict
@@ -11,6 +12,8 @@ from traitlets import Dict
 from ringzero.processes import sandbox
 
 NAME = "ringzero-sandbox"  # the entry point
+LARGEST_MESSAGE = 20_000_000  # bytes; a larger one ends the connection
+MOST_MESSAGES = 20  # that wait to be read; the kernel keeps or drops what is more
 
 
 class SandboxProvisioner(LocalProvisioner):
@@ -44,10 +47,16 @@ class SandboxProvisioner(LocalProvisioner):
 
 
 class BoxedKernelManager(AsyncKernelManager):
-    """Starts the usual Python kernel, in a box."""
+    """Starts the usual Python kernel, in a box; its clients take messages of limited size and number."""
 
     limits: sandbox.Limits
     marks: dict[str, str]
+
+    def client(self, **options):
+        client = super().client(**options)
+        client.context.setsockopt(zmq.MAXMSGSIZE, LARGEST_MESSAGE)
+        client.context.setsockopt(zmq.RCVHWM, MOST_MESSAGES)
+        return client
 
     @property
     def kernel_spec(self):

@@ -1,16 +1,18 @@
-"""The class as one HTML page that needs no other file: who needs a look and why, then everybody's points."""
+"""The class as one HTML page that needs no other file: who needs a look and why, then everybody's points, then how
+each part went."""
 
 import html
+from collections.abc import Sequence
 from typing import Any
 
-from ringzero.grading import needs
+from ringzero.grading import items, needs
 
 _STYLE = """body{font:16px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color-scheme:light dark}
 table{border-collapse:collapse}th,td{padding:.2em .7em;text-align:left;border-bottom:1px solid #8886;vertical-align:top}
 td.n{text-align:right;font-variant-numeric:tabular-nums}.scroll{overflow-x:auto}"""
 
 
-def page(lab: str, graded: dict, handed_in: set[str]) -> str:
+def page(lab: str, graded: dict, handed_in: set[str], parts: Sequence[items.Part] = ()) -> str:
     """The page as text."""
     look = needs.of_class(graded, handed_in)
     cells = list(dict.fromkeys(name for grade in graded.values() for name in grade.cells))
@@ -32,7 +34,8 @@ def page(lab: str, graded: dict, handed_in: set[str]) -> str:
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(lab)}</title>'
         f"<style>{_STYLE}</style><h1>{html.escape(lab)}</h1>"
         f"<h2>Who needs a look ({len(look)} of {len(handed_in | graded.keys())})</h2>{needed}"
-        f"<h2>Points</h2>{scores}<p>* waits for a person's grade and counts 0 so far.</p></html>\n"
+        f"<h2>Points</h2>{scores}<p>* waits for a person's grade and counts 0 so far.</p>"
+        f"<h2>Parts</h2>{items.as_html(parts)}</html>\n"
     )
 
 

@@ -9,11 +9,13 @@ from ringzero.grading import durable
 OK = "ok"  # every cell ran and none raised
 STUDENT = "student fault"  # a cell raised, a check came back without a number, or the kernel died
 LIMIT = "limit"  # time or output; a call whose ranks never came back
+TAMPERING = "tampering"  # the kernel told the grader what no honest one tells: a person judges; the score stands
 INVALID = "invalid submission"  # nothing to run: not a notebook, another name, duplicate cells
 GRADER = "grader fault"  # our own bug, a full disk: never scored, the submission stays to be graded
 
-KINDS = (OK, STUDENT, LIMIT, INVALID, GRADER)  # from mild to grave
-NEEDS_A_PERSON = (INVALID, GRADER)
+KINDS = (OK, STUDENT, LIMIT, TAMPERING, INVALID, GRADER)  # from mild to grave
+NEEDS_A_PERSON = (TAMPERING, INVALID, GRADER)
+NO_SCORE = (INVALID, GRADER)  # what the gradebook holds then is no mark
 FILENAME = "verdict.json"
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nbgrader import utils
+
 METADATA = "ringzero_check"  # where the display of a check's table has it as plain data: ``ringzero.lab.table``
 SOURCE = re.compile(r"^[^\n]*BEGIN HIDDEN TESTS.*?(?:END HIDDEN TESTS[^\n]*|\Z)", re.DOTALL | re.MULTILINE)
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -88,6 +90,11 @@ class Withheld:
         return replace(table, rows=tuple(rows), ran="" if table.hidden_cases else table.ran)
 
 
+def is_test(cell: Any) -> bool:
+    """Whether a cell is one of the instructor's tests."""
+    return cell.cell_type == "code" and utils.is_grade(cell) and not utils.is_solution(cell)
+
+
 def read_tables(cell: Any) -> list[Table]:
     """The tables of checks that a cell shows."""
     return [table for output in cell.get("outputs", []) if (table := read_table(output)) is not None]
@@ -112,10 +119,10 @@ def read_table(output: Any) -> Table | None:
 
 
 def of(cells: Iterable) -> Withheld:
-    """What is to be withheld of a notebook with these cells."""
+    """What is to be withheld of a notebook with these cells. What other cells than tests show, a student wrote."""
     cells = list(cells)
     lines = {line for cell in cells for line in _hidden_lines(cell.source)}
-    tables = [table for cell in cells for table in read_tables(cell)]
+    tables = [table for cell in cells if is_test(cell) for table in read_tables(cell)]
     shown = {case for table in tables for case in table.shown_cases}
     hidden = {case for table in tables for case in table.hidden_cases if len(case) > 3}
     return Withheld(frozenset(lines), frozenset(hidden - shown), frozenset(shown))

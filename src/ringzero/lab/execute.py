@@ -17,9 +17,11 @@ from ringzero.lab.on_rank import GO_ON, play
 from ringzero.lab.runs import Run
 from ringzero.processes import plain, sandbox
 from ringzero.ranks import RankError, RankTimeout
-from ringzero.record.operation import Operation
+from ringzero.ranks.witness import FORGED
+from ringzero.record.operation import COMMUNICATION, Operation
 
 MOST_ENDED = 2  # cases of a check that end a process; new ones take seconds, and what is left is not run
+LARGEST_REPORT = 2**28  # bytes of what one rank leaves of one case; the process that reads them has no limit of its own
 HUNG_SHARE = 0.85  # of a call's time: a case that had less of it gets another call
 
 
@@ -61,8 +63,16 @@ def _launch(runs, students, harness, device, ended):
             error, printed = caught, caught.output
         except (RuntimeError, TypeError, ValueError) as caught:
             return _fail(runs, failure.one_line(caught))
+        of_case = [[_report(directory, index, rank) for rank in range(ranks)] for index in range(len(runs))]
+        forged = str(error) if error is not None and str(error).startswith(FORGED) else None
+        if error is None and sandbox.limits_asked_for() is not None and device == "cpu" and not runs[0].case.strict:
+            forged = _other_records(of_case, done.trace)
+        if forged is not None:  # then nothing that these ranks say counts
+            for run in runs:
+                run.printed = printed
+            return _fail(runs, failure.one_line(forged))
         for index, run in enumerate(runs):
-            reports = [_report(directory, index, rank) for rank in range(ranks)]
+            reports = of_case[index]
             run.printed = printed
             if all(report is not None and "returned" in report for report in reports):
                 _fill(run, reports)
@@ -99,6 +109,24 @@ def _launch(runs, students, harness, device, ended):
                 return _fail(runs[index:], failure.not_written(name))
             return runs[index + 1 :]
     return []
+
+
+def _other_records(of_case, trace):
+    """What reports say otherwise than the ranks' records, which were held against the network; None if they agree."""
+    for rank in range(len(of_case[0])):
+        reports = [reports[rank] for reports in of_case if reports[rank] is not None]
+        reported = [_what(op) for report in reports for op in map(Operation._make, report.get("operations", []))]
+        recorded = [_what(op) for op in trace if op.rank == rank and op.stream == COMMUNICATION]
+        if reported != recorded:
+            return (
+                f"{FORGED}: rank {rank} reported {len(reported)} operations other than the {len(recorded)} it recorded"
+            )
+    return None
+
+
+def _what(op):
+    """Of an operation, what does not change after it began."""
+    return op.kind, op.rank, op.bytes, op.dtype, op.peer, op.group, tuple(op.members), op.tag
 
 
 def _hung(run, after, student, seconds):
@@ -140,7 +168,10 @@ def _fill(run, reports):
 
 
 def _report(directory, index, rank):
+    path = Path(directory) / f"{index}-{rank}"
     try:
-        return plain.load(Path(directory) / f"{index}-{rank}")
+        if path.lstat().st_size > LARGEST_REPORT:
+            return None
+        return plain.load(path)
     except (FileNotFoundError, OSError, ValueError):
         return None

@@ -13,6 +13,8 @@ from ringzero.lab.parameters import notebook_names
 from ringzero.lab.stale import codes_of, why_stale
 from ringzero.record import sources
 
+LONGEST = 200  # characters of an error that a student's kernel may have written
+
 
 class Handle(NamedTuple):
     """A function or class of a student, by ``name``.
@@ -73,9 +75,11 @@ def of(function: str | Callable) -> Handle:
 def _from_the_students_kernel(name):
     try:
         return Handle(name, **students_kernel.ask(name))
-    except Exception as error:  # a student's kernel may answer anything, or nothing
-        why = f"{type(error).__name__}: {error}"
-        return Handle(name, problem=f"{name} cannot be had from the notebook's kernel ({why})")
+    except students_kernel.NoAnswerError as error:
+        return Handle(name, problem=f"{name} cannot be had from the notebook's kernel: {error}")
+    except Exception as error:  # a student's kernel may answer anything
+        why = f"{type(error).__name__}: {error}"[:LONGEST]
+        return Handle(name, problem=f"{name} cannot be had: the notebook's kernel gave something else for it ({why})")
 
 
 def exported(name: str) -> str:

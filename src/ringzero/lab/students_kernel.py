@@ -5,18 +5,20 @@ connection file in the environment of the second. What comes back from there is 
 taken only if it is plain data of the right types. The pickled functions in it are bytes here; only ranks load them.
 """
 
-import ast
 import base64
 import functools
 import json
 import linecache
 import os
+import queue
+import time
 from typing import Any
 
 from ringzero.processes.sandbox import STUDENTS_KERNEL
 from ringzero.record import sources
 
 ANSWER_SECONDS = 30.0
+LARGEST_ANSWER = 100_000_000  # bytes of a message; a longer one is not received
 LARGEST_CODE, LONGEST_TEXT = 50_000_000, 2_000  # bytes, characters
 ASK = "__import__('ringzero.lab.handle', fromlist=['exported']).exported({name!r})"
 
@@ -27,33 +29,59 @@ def is_apart() -> bool:
 
 
 def as_text(handle: Any) -> str:
-    """In the student's kernel: a ``Handle`` and the cells' sources, as JSON."""
+    """In the student's kernel: a ``Handle`` and the cells' sources, as JSON in base64, which has no quotes."""
     encoded = {name: base64.b64encode(getattr(handle, name)).decode() for name in ("code", "instructions")}
     plain = {"version": handle.version, "problem": handle.problem}
     lists = {"cells": sorted(handle.cells), "globals": list(handle.globals)}
-    return json.dumps(encoded | plain | lists | {"sources": sources.collect()})
+    text = json.dumps(encoded | plain | lists | {"sources": sources.collect()})
+    return base64.b64encode(text.encode()).decode()
+
+
+class NoAnswerError(RuntimeError):
+    """The kernel does not answer: something in it still runs, or its answer was too large to be received."""
 
 
 def ask(name: str) -> dict[str, Any]:
-    """The fields of the handle of what the student's kernel calls ``name``; ValueError if it gives no such thing."""
+    """The fields of the handle of what the student's kernel calls ``name``.
+
+    Raises NoAnswerError, and all kinds of errors where the answer is no such thing.
+    """
+    try:
+        return _answer(name)
+    except BaseException:  # zmq ends a connection that had a message over its limit: the next question has a new one
+        _client().stop_channels()
+        _client.cache_clear()
+        raise
+
+
+def _answer(name):
     client = _client()
     asked = client.execute("", silent=True, user_expressions={"handle": ASK.format(name=name)}, allow_stdin=False)
+    deadline = time.monotonic() + ANSWER_SECONDS
     while True:
-        reply = client.get_shell_msg(timeout=ANSWER_SECONDS)
+        try:
+            reply = client.get_shell_msg(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            raise NoAnswerError(f"it did not answer in {ANSWER_SECONDS:g} s") from None
         if reply["parent_header"].get("msg_id") == asked:
             break
     answer = reply["content"].get("user_expressions", {}).get("handle", {})
     if answer.get("status") != "ok":
-        raise ValueError(f"{answer.get('ename')}: {answer.get('evalue')}"[:LONGEST_TEXT])
-    return _checked(json.loads(ast.literal_eval(answer["data"]["text/plain"])))
+        raise NoAnswerError(f"{answer.get('ename')}: {answer.get('evalue')}"[:LONGEST_TEXT])
+    if "text/plain" not in answer["data"]:  # a cell changed how its kernel shows things
+        raise NoAnswerError("it shows no text")
+    text = answer["data"]["text/plain"].strip("'\"")  # as Python writes a string
+    return _checked(json.loads(base64.b64decode(text, validate=True)))
 
 
 @functools.cache
 def _client():
+    import zmq
     from jupyter_client import BlockingKernelClient
 
     client = BlockingKernelClient(connection_file=os.environ[STUDENTS_KERNEL])
     client.load_connection_file()
+    client.context.setsockopt(zmq.MAXMSGSIZE, LARGEST_ANSWER)
     client.start_channels(shell=True, iopub=False, stdin=False, hb=False, control=False)
     return client
 

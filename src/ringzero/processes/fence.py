@@ -8,7 +8,6 @@ orphans (PR_SET_CHILD_SUBREAPER), so a child that the grader did not have before
 
 import contextlib
 import os
-import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -16,11 +15,12 @@ from typing import Any
 
 import psutil
 
-from ringzero.processes.leftovers import marked
+from ringzero.processes.leftovers import marked, remove
 from ringzero.processes.parents import adopt_orphans, adopts_orphans
 from ringzero.processes.temporary import short_temporary_folder
 
 MARK = "RINGZERO_GRADING"
+BELOW = len("/rz-grade-4194304-abcdefgh/ranks")  # the longest name of a folder that ranks have their sockets in
 SWEEP_SECONDS = 60.0  # a killed process that is still there after this cannot be killed
 
 
@@ -36,7 +36,7 @@ class Fence:
         self._before = set(me.children())
         self._was_reaper = adopts_orphans()
         adopt_orphans()
-        base = Path(tempfile.mkdtemp(prefix=f"rz-grade-{me.pid}-", dir=short_temporary_folder()))
+        base = Path(tempfile.mkdtemp(prefix=f"rz-grade-{me.pid}-", dir=short_temporary_folder(BELOW)))
         self._base = base
         self.folder = base / "work"
         for name in ("work", "tmp", "ipython"):
@@ -55,7 +55,7 @@ class Fence:
         finally:
             if not self._was_reaper:
                 adopt_orphans(False)
-            shutil.rmtree(self._base, ignore_errors=True)
+            remove(self._base)
 
     def sweep(self) -> None:
         """Kill what the notebook started until nothing is left. Raises RuntimeError when something does not die."""
@@ -90,10 +90,10 @@ def end_leftovers() -> None:
             pid, created, _ = process.environ()[MARK].split("/")
             if not _is_running(int(pid), int(created)):
                 process.kill()
-    for folder in Path(short_temporary_folder()).glob("rz-grade-*-*"):
+    for folder in Path(short_temporary_folder(BELOW)).glob("rz-grade-*-*"):
         pid = folder.name.split("-")[2]
         if pid.isdigit() and not psutil.pid_exists(int(pid)):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
 
 
 def _is_running(pid: int, created: int) -> bool:

@@ -67,12 +67,15 @@ def enclosed(command: Iterable[str], writable: Iterable[Path], limits: Limits, d
     for above in _ways_to([*map(Path, [*SYSTEM, *_python()]), *writable]):
         box += ["--chmod", "0755", str(above)]
     box += ["--dir", "/tmp/home", "--setenv", "HOME", "/tmp/home", "--chdir", directory]
+    box += ["--chmod", "1777", "/tmp/home"]
+    for folder in ("/", "/dev"):  # in memory, of no bounded size, and a user's own where root does not run the box
+        box += ["--remount-ro", folder]
     if os.getuid() == 0:
         for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"):  # to drop them all with root's user id
             box += ["--cap-add", capability]
         user = str(user_id())
         drop = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs"]
-        return [*box, "--chmod", "1777", "/tmp/home", *drop, "--inh-caps=-all", "--bounding-set=-all", *command]
+        return [*box, *drop, "--inh-caps=-all", "--bounding-set=-all", *command]
     return [*box, "--unshare-user", "--disable-userns", *command]
 
 
@@ -124,7 +127,7 @@ def user_id() -> int:
 def give(path: Path | str) -> None:
     """Let the processes of this process's boxes use the file or folder ``path``."""
     if os.getuid() == 0:
-        os.chown(path, user_id(), user_id())
+        os.chown(path, user_id(), user_id(), follow_symlinks=False)  # a rank may have put a link in its place
 
 
 def open_to_ranks(*paths: Path | str) -> None:

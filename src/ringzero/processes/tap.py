@@ -4,6 +4,7 @@ A packet socket is opened inside the namespace and used outside (packet(7)). Wha
 it. The kernel writes the packets into a ring of memory that is shared with this process (its ``TPACKET_V3``).
 """
 
+import functools
 import mmap
 import select
 import socket
@@ -11,6 +12,10 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+
+import psutil
+
+from ringzero.processes import sandbox
 
 BLOCK_BYTES, BLOCKS = 2**18, 256  # 64 MiB: so much may travel before this process looks
 RETIRE_MS = 2  # a block that is not full is handed over after so long
@@ -38,6 +43,22 @@ enter(network, CLONE_NEWNET)
 packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
 socket.send_fds(socket.socket(fileno=channel), [b"."], [packets.fileno()])
 """
+
+
+@functools.cache
+def why_not_here() -> str | None:
+    """Why this machine does not let the network of a box be looked at; None if it does. Needs boxes."""
+    box = sandbox.enclosed([sys.executable, "-c", "print(flush=True); input()"], [], sandbox.Limits())
+    with subprocess.Popen(box, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as outermost:
+        try:
+            outermost.stdout.readline()  # type: ignore[union-attr]
+            innermost = max(psutil.Process(outermost.pid).children(recursive=True), key=lambda child: child.pid)
+            Tap(innermost.pid).close()
+        except (OSError, ValueError, psutil.Error) as error:
+            return str(error)
+        finally:
+            outermost.kill()
+    return None
 
 
 class Tap:

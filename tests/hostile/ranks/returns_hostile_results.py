@@ -1,0 +1,38 @@
+"""Reports that a reader must survive: a header that claims 10 GB, depth, wrong types."""
+
+
+# verdict: ok
+# %% first
+# points: 0
+def first(tensor):
+    from ringzero.processes import plain
+
+    def write(value, path):
+        with open(path, "wb") as file:
+            file.write((10**10).to_bytes(8, "little") + b"{")
+
+    plain.dump = write
+    return tensor
+
+
+# %% second
+# points: 0
+def second(tensor):
+    from safetensors.torch import save_file
+    from ringzero.processes import plain
+
+    tree = '{"list": [' * 50_000 + "]}" * 50_000
+    plain.dump = lambda value, path: save_file({}, path, metadata={"tree": tree})
+    return tensor
+
+
+# %% third
+# points: 0
+def third(tensor):
+    import json
+    from safetensors.torch import save_file
+    from ringzero.processes import plain
+
+    tree = {"dict": [[key, {"array": 5}] for key in ("returned", "after", "time")]}
+    plain.dump = lambda value, path: save_file({}, path, metadata={"tree": json.dumps(tree)})
+    return tensor
