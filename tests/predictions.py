@@ -7,9 +7,9 @@ A page prints such a pair by the library's ``table``, in one of three ways:
   the last one before it, in a table without a column of ratios;
 - cells "a / b" in a table, or a column, whose head says "predicted / measured" or "formula / counted".
 
-Printed text counts too, where a line says "predicted 3.1 …, measured 3.2" or "3.2 ms, predicted 3.1". What misses is explained by an admonition of
-the class ``why`` that comes after it in the same section of the page, where a section is all below one heading of the
-second level.
+Printed text counts too, where a line says "predicted 3.1 …, measured 3.2" or "3.2 ms, predicted 3.1". What misses is
+explained by an admonition of the class ``why`` that comes after it in the same section of the page, where a section
+is all below one heading of the second level.
 """
 
 import re
