@@ -220,6 +220,7 @@ PAIRS = {
     "one cell": (table(("", "bytes, formula / counted"), ("ring", "100 / 300"), ("tree", "none")), [3.0]),
     "the table's head": (table(("predicted / counted", "rank 0"), ("ring", "4 / 2")), [0.5]),
     "printed": ('<div class="cell_output"><pre>predicted 1.60 times as fast, measured 0.80 times</pre></div>', [0.5]),
+    "printed, measured first": ('<div class="cell_output"><pre>takes 9 ms, predicted 6 ms:</pre></div>', [1.5]),
     "no pair": (table(("", "measured (ms)", "of it waiting"), ("ring", "2", "1")), []),
     "code": ("<div><pre>predicted 1, measured 5</pre></div>", []),
 }
