@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from nbformat import NotebookNode
+
 from ringzero.grading import build_labs, durable, live_notebook, misconceptions, submission, withheld
 
 
@@ -38,7 +40,7 @@ def collect(lab: str, paths: dict[str, Path]) -> Iterator[str]:
             yield wrong.name
 
 
-def of_cell(cell) -> frozenset[str]:
+def of_cell(cell: NotebookNode) -> frozenset[str]:
     """The features of a test cell that ran."""
     secret = withheld.of([cell])
     return misconceptions.features([secret.table(table) for table in withheld.read_tables(cell)])
