@@ -69,7 +69,7 @@ def test_from_release_to_a_table(course, tmp_path, monkeypatch):
     assert "test_count" not in said.partition("with the rest")[2]
     status, said = ringzero("grades", LAB, "--items")
     assert status == 0, said
-    assert "test_count       3   2.00     0%              –" in said
+    assert "test_count       3   2.00    0%              –" in said
     assert list(csv.reader(file.read_text().splitlines())) == [
         ["student", "name", "score", "so far", "out of", "penalty", "late hours", "waits for a person", "verdict"],
         ["ada", "Ada Lovelace", "", "2.0", "6.0", "0.0", "0.0", "a_plan waits for a grade", "ok"],

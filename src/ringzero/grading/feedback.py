@@ -170,7 +170,7 @@ def _part(cell, title, waits, unchanged):
         state, reason = NOT_STARTED, "not written yet"
     else:
         state = SOME if score else NONE
-    looks_like = misconceptions.sentence(tables) if state in (SOME, NONE) else ""
+    looks_like = misconceptions.looks_like(tables) if state in (SOME, NONE) else ""
     name = tables[0].name if tables else entry.grade_id.removeprefix("test_")
     return Part(cell.metadata["feedback"]["place"], title, name, score, possible, state, reason, looks_like)
 

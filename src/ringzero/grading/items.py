@@ -3,14 +3,15 @@
 import html
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import nbformat
 
-from ringzero.grading import verdict, withheld
+from ringzero.grading import misconceptions, verdict, withheld
 
 FEWEST = 3  # students, below which a correlation says nothing
 EXPLAINED = (
@@ -40,6 +41,7 @@ class Part:
     full: float
     with_the_rest: float | None
     claims: tuple[Claim, ...] = ()
+    looks_like: tuple[tuple[str, int], ...] = ()  # mistakes that tables look like, and of how many students
 
 
 def parts(graded: Mapping[str, Any], tables: Mapping[str, Mapping[str, Sequence[withheld.Table]]]) -> list[Part]:
@@ -59,10 +61,13 @@ def parts(graded: Mapping[str, Any], tables: Mapping[str, Mapping[str, Sequence[
         if not points:
             continue
         possible = next(grade.cells[part][1] for grade in counted.values() if part in grade.cells)
-        claims = _claims([table for name in counted for table in tables.get(name, {}).get(part, ())])
+        shown = [tables[name][part] for name in counted if tables.get(name, {}).get(part)]
+        claims = _claims([table for of_student in shown for table in of_student])
+        looks = Counter(text for of_student in shown if (text := misconceptions.looks_like(of_student)))
         full = sum(score >= possible for score in points) / len(points)
         mean = sum(points) / len(points)
-        found.append(Part(part, possible, len(points), mean, full, correlation(points, rest), claims))
+        found.append(Part(part, possible, len(points), mean, full, correlation(points, rest), claims,
+                          tuple(looks.most_common())))  # fmt: skip
     return found
 
 
@@ -96,9 +101,19 @@ def tables_of(root: Path, lab: str, students: Sequence[str]) -> dict[str, dict[s
         except OSError:
             continue
         cells = nbformat.from_dict(json.loads(text)).cells
-        tests = (cell for cell in cells if withheld.is_test(cell))
-        found[student] = {cell.metadata.nbgrader.grade_id: withheld.read_tables(cell) for cell in tests}
+        secret = withheld.of(cells)
+        found[student] = {
+            cell.metadata.nbgrader.grade_id: [_with_reasons_of(secret, table) for table in withheld.read_tables(cell)]
+            for cell in cells
+            if withheld.is_test(cell)
+        }
     return found
+
+
+def _with_reasons_of(secret, table):
+    """All claims by their names, with the reasons that a student sees: those of known mistakes are kept so, too."""
+    seen = secret.table(table).rows
+    return replace(table, rows=tuple(replace(row, reason=s.reason) for row, s in zip(table.rows, seen, strict=True)))
 
 
 def as_text(some: Sequence[Part]) -> str:
@@ -110,7 +125,7 @@ def as_text(some: Sequence[Part]) -> str:
     for part in some:
         numbers = f"{part.possible:6g}  {part.mean:5.2f}  {part.full:4.0%}  {_shown(part.with_the_rest):>13}"
         lines.append(f"{part.name:{width}}  {numbers}")
-        lines += [f"    {_failed(claim)}: {claim.text}" for claim in part.claims if claim.failed]
+        lines += [f"    {text}" for text in _what_was_not_met(part)]
     return "\n".join([*lines, EXPLAINED])
 
 
@@ -122,7 +137,7 @@ def as_html(some: Sequence[Part]) -> str:
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
     rows = []
     for part in some:
-        failed = (f"{_failed(claim)}: {html.escape(claim.text)}" for claim in part.claims if claim.failed)
+        failed = map(html.escape, _what_was_not_met(part))
         numbers = (f"{part.possible:g}", f"{part.mean:.2f}", f"{part.full:.0%}", _shown(part.with_the_rest))
         shown = "".join(f'<td class="n">{number}</td>' for number in numbers)
         rows.append(f"<tr><td>{html.escape(part.name)}</td>{shown}<td>{'<br>'.join(failed)}</td></tr>")
@@ -130,8 +145,9 @@ def as_html(some: Sequence[Part]) -> str:
     return f"{table}<p>{html.escape(EXPLAINED, quote=False)}</p>"
 
 
-def _failed(claim):
-    return f"{claim.failed} of {claim.students} fail"
+def _what_was_not_met(part):
+    yield from (f"{each.failed} of {each.students} fail: {each.text}" for each in part.claims if each.failed)
+    yield from (f"{students} of {part.students} look like: {text}" for text, students in part.looks_like)
 
 
 def _shown(number):

@@ -1,29 +1,40 @@
 """Which mistake a failed check looks like: that of the wrong solutions whose tables read most like the student's.
 
 A signature is the words of a table as the student may see it (``withheld``): nothing hidden is in ``signatures.json``,
-and numbers do not count. ``signatures`` collects them; ``mistakes.json`` has the sentence for each mistake.
+and numbers do not count. ``signatures`` collects them. ``mistakes.json`` has the mistakes, by kind, with a sentence for
+each mistake and each kind: where the tables do not say which mistake it is, they often say which kind.
 """
 
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
 from ringzero.grading import withheld
 
-SIGNATURES, SENTENCES = (Path(__file__).parent / name for name in ("signatures.json", "mistakes.json"))
+SIGNATURES, MISTAKES = (Path(__file__).parent / name for name in ("signatures.json", "mistakes.json"))
 ONE_OF_A_KIND = "one_of_a_kind"  # the label of a wrong solution whose mistake no other shares: never named
-NEAREST, LEAST_SIMILAR = 4, 0.25
+AGREE = 4  # so many of the nearest signatures must be of one mistake for it to be named
+VOTERS = 16  # so many of the nearest vote which kind it is
+LEAST_SURE = 0.47  # the winner's share of the votes times the greatest similarity; below it no kind is named
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 @cache
 def sentences() -> dict[str, str]:
-    """``{mistake: sentence for the student}``."""
-    return json.loads(SENTENCES.read_text())
+    """``{mistake or kind: sentence for the student}``."""
+    every = json.loads(MISTAKES.read_text())
+    of_kinds = {kind: of["sentence"] for kind, of in every.items()}
+    return {**of_kinds, **{name: text for of in every.values() for name, text in of["mistakes"].items()}}
+
+
+@cache
+def kinds() -> dict[str, str]:
+    """``{mistake: its kind}``."""
+    return {name: kind for kind, of in json.loads(MISTAKES.read_text()).items() for name in of["mistakes"]}
 
 
 @cache
@@ -49,45 +60,60 @@ def features(tables: Iterable[withheld.Table]) -> frozenset[str]:
 
 
 def mistake(of: frozenset[str], without: object = None) -> str | None:
-    """The mistake that the nearest signatures agree on, or None where they differ or are not near.
+    """The mistake that the nearest signatures agree on, else the kind that most of them are of, else None.
 
     ``without`` is the key of a signature that does not count.
     """
     near = nearest(of, without)
-    names = {name for _, name in near}
-    agree = len(names) == 1 and near[0][0] >= LEAST_SIMILAR and ONE_OF_A_KIND not in names
-    return names.pop() if agree else None
+    if not near:
+        return None
+    names = {name for _, name in near[:AGREE]}
+    if len(names) == 1 and ONE_OF_A_KIND not in names:
+        return names.pop()
+    votes: defaultdict[str, float] = defaultdict(float)
+    for similarity, name in near:
+        votes[kinds().get(name, ONE_OF_A_KIND)] += similarity**2
+    kind = max(votes, key=votes.__getitem__)
+    sure = votes[kind] / sum(votes.values()) * near[0][0]
+    return kind if sure >= LEAST_SURE and kind != ONE_OF_A_KIND else None
 
 
 def nearest(of: frozenset[str], without: object = None) -> list[tuple[float, str]]:
-    """``(similarity, mistake)`` of the nearest signatures. Shared features count as much as they are rare."""
+    """``(similarity, mistake)`` of the nearest signatures: the cosine, where rare features weigh more."""
+    every, weights, lengths = _weighed()
+    unknown = math.log(1 + len(every))
+    own = math.sqrt(sum(weights.get(feature, unknown) ** 2 for feature in of))
+    found = []
+    for key, (name, known) in every.items():
+        both = sum(weights[feature] ** 2 for feature in of & known)
+        if both and key != without:
+            found.append((both / (own * lengths[key]), name))
+    return sorted(found, reverse=True)[:VOTERS]
+
+
+@cache
+def _weighed():
+    """The signatures, the weight of each feature, and the length of each signature with these weights."""
     every = signatures()
-    common = Counter(feature for _, known in every.values() for feature in of & known)
-    weight = {feature: math.log(1 + len(every) / (1 + common[feature])) for feature in of}
-    # A feature that only the other has counts as one that is in a tenth of all: its own count changes little.
-    other = math.log(11)
-
-    def similarity(known):
-        shared = sum(weight[x] for x in of & known)
-        return shared / (sum(weight.values()) + other * len(known - of) or 1)
-
-    found = ((similarity(known), name) for key, (name, known) in every.items() if key != without)
-    return sorted(found, reverse=True)[:NEAREST]
+    common = Counter(feature for _, known in every.values() for feature in known)
+    weights = {feature: math.log((1 + len(every)) / count) for feature, count in common.items()}
+    lengths = {key: math.sqrt(sum(weights[x] ** 2 for x in known)) for key, (_, known) in every.items()}
+    return every, weights, lengths
 
 
-def sentence(tables: list[withheld.Table]) -> str:
-    """What a student reads about the tables of a cell, "This looks like: ...", or "" where it is not clear."""
+def looks_like(tables: Sequence[withheld.Table]) -> str:
+    """What the tables of a test cell look like, as a sentence without a beginning; "" where that is not clear."""
     if all(row.holds for table in tables for row in table.rows):
         return ""
-    found = mistake(features(tables))
-    return f"This looks like: {sentences()[found]}. It may be something else." if found else ""
+    return sentences().get(mistake(features(tables)) or "", "")
 
 
 def leave_one_out() -> tuple[int, int, int]:
-    """How many wrong solutions there are, for how many the others name a mistake, and for how many the right one."""
+    """How many wrong solutions there are, for how many the others name a mistake or kind, and for how many rightly."""
     every = signatures()
     named = {key: mistake(own, without=key) for key, (_, own) in every.items()}
-    return len(every), sum(map(bool, named.values())), sum(named[key] == every[key][0] for key in every)
+    right = sum(found in (every[key][0], kinds().get(every[key][0])) for key, found in named.items() if found)
+    return len(every), sum(map(bool, named.values())), right
 
 
 def collisions() -> tuple[int, int]:
@@ -104,5 +130,6 @@ def report() -> str:
     different, colliding = collisions()
     return (
         f"{total} wrong solutions, {different} signatures, {colliding} of them of several mistakes; each left out in "
-        f"turn: a mistake is named for {named / total:.0%}, the right one for {right / max(1, named):.0%} of these"
+        f"turn: a mistake, or its kind, is named for {named / total:.0%}, "
+        f"the right one for {right / max(1, named):.0%} of these"
     )

@@ -59,4 +59,5 @@ def write(known: dict[tuple[str, str], tuple[str, frozenset[str]]]) -> None:
         of_labs.setdefault(lab, {})[name] = [mistake, sorted(place[word] for word in own)]
     text = json.dumps({"features": words, "signatures": of_labs}, ensure_ascii=False, separators=(",", ":"))
     durable.write(misconceptions.SIGNATURES, text + "\n")
-    misconceptions.signatures.cache_clear()
+    for cached in (misconceptions.signatures, misconceptions._weighed):
+        cached.cache_clear()
