@@ -62,7 +62,7 @@ def double(x):
 def triple(x):
     import os
 
-    for top in ("/work", "/home", "/root", "/tmp", "/srv", "/opt", "/var", "/mnt", "/etc"):
+    for top in ("/home", "/root", "/tmp", "/srv", "/opt", "/var", "/mnt", "/etc"):
         for folder, folders, files in os.walk(top):
             if "/lib/python" in folder or "site-packages" in folder:
                 folders.clear()

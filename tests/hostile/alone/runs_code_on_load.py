@@ -8,7 +8,7 @@ class OnLoad:
     def __reduce__(self):
         look = "open('/tmp/hostile-escaped', 'w') if 'RINGZERO_STUDENTS_KERNEL' in __import__('os').environ else None"
         look += (
-            "\n__import__('os').system('touch /work/hostile-escaped ~/hostile-escaped /hostile-escaped 2>/dev/null')"
+            "\n__import__('os').system('touch /tmp/hostile-escaped ~/hostile-escaped /hostile-escaped 2>/dev/null')"
         )
         return exec, (look,)
 
