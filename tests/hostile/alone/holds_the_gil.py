@@ -1,6 +1,6 @@
 """A kernel that ignores interrupts, and computes in C for ever, so that no Python runs."""
 # verdict: limit
-# says: TIME LIMIT in cell [4], which could not be interrupted
+# says: TIME LIMIT in cell [4]
 # %% triple
 import signal
 

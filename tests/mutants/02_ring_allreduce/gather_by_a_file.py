@@ -12,7 +12,8 @@ def ring_all_gather(tensor):
     bounds = chunk_bounds(tensor.numel(), n).tolist()
     chunks = [tensor[start:stop] for start, stop in pairwise(bounds)]
     name = f"{tempfile.gettempdir()}/{os.getppid()}-{tensor.numel()}-"
-    torch.save(chunks[rank].clone(), f"{name}{rank}")
+    torch.save(chunks[rank].clone(), f"{name}{rank}.unfinished")
+    os.rename(f"{name}{rank}.unfinished", f"{name}{rank}")
     for step in range(n - 1):
         together = [
             dist.P2POp(dist.isend, torch.zeros_like(chunks[(rank - step) % n]), (rank + 1) % n),
@@ -20,6 +21,7 @@ def ring_all_gather(tensor):
         ]
         for work in dist.batch_isend_irecv(together):
             work.wait()
-    time.sleep(0.1)
+    while not all(os.path.exists(f"{name}{other}") for other in range(n)):
+        time.sleep(0.01)
     for other in range(n):
         chunks[other].copy_(torch.load(f"{name}{other}"))
