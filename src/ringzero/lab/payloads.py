@@ -95,6 +95,8 @@ def no_other_way() -> Iterator[None]:
             TracedProcessGroup._get_backend = _for_torch_alone(TracedProcessGroup._get_backend)  # type: ignore[method-assign]
         stack.callback(setattr, torch, "from_file", torch.from_file)
         torch.from_file = _refuse
+        stack.callback(setattr, torch._C, "PyTorchFileWriter", torch._C.PyTorchFileWriter)
+        torch._C.PyTorchFileWriter = _into_buffers_alone(torch._C.PyTorchFileWriter)  # type: ignore[assignment,misc]
         world: dict[Any, Any] = distributed_c10d._world.pg_map
         for group, (backend, store) in list(world.items()):
             stack.callback(partial(world.__setitem__, group, (backend, store)))
@@ -102,6 +104,17 @@ def no_other_way() -> Iterator[None]:
         stack.callback(_close, _closed)
         _closed = True
         yield
+
+
+def _into_buffers_alone(writer: Callable) -> Callable:
+    """``torch.save`` to a path opens it in C++, which no audit hook sees."""
+
+    def opened(where: Any, *args: Any, **options: Any) -> Any:
+        if isinstance(where, (str, bytes, os.PathLike)):
+            _refuse_writing(where)
+        return writer(where, *args, **options)
+
+    return opened
 
 
 def _for_torch_alone(method: Callable) -> Callable:
@@ -124,10 +137,14 @@ def _refuse(*_, **__):
     raise RuntimeError("use the default process group: what travels by another group or a store is not counted")
 
 
+def _refuse_writing(path):
+    raise PermissionError(f"{path!r} is opened for writing: ranks may talk through the default group alone")
+
+
 def _audit(event, args):
     if not _closed:
         return
     if event == "open" and isinstance(args[2], int) and args[2] & WRITES:
-        raise PermissionError(f"{args[0]!r} is opened for writing: ranks may talk through the default group alone")
+        _refuse_writing(args[0])
     if event in (*SOCKETS, *LINKS):
         raise PermissionError(f"{event}: ranks may talk through the default process group alone")
