@@ -17,6 +17,7 @@ import pytest
 
 from ringzero import figures
 from ringzero.figures import palette
+from ringzero.figures.figure import READABLE
 from tests import predictions, reading_time
 from tests.conftest import needs_browser
 
@@ -310,6 +311,28 @@ def test_a_page_fits_a_telephone(visit, name):
     assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
     page.locator(".primary-toggle:visible").click()
     page.locator("dialog[open]").get_by_role("link", name="Notation").wait_for()
+
+
+# Of each figure: its smallest text in pixels of the screen, folded figures too.
+SMALLEST_TEXT = """() => {
+  for (const folded of document.querySelectorAll('details')) folded.open = true;
+  return [...document.querySelectorAll('svg[role="img"]')].filter(svg => svg.querySelector('text')).map(svg => {
+    const of = [...svg.querySelectorAll('text, tspan')].filter(t => t.textContent.trim()).map(t => {
+      const { a, b, c, d } = t.getScreenCTM();
+      return [parseFloat(getComputedStyle(t).fontSize) * Math.sqrt(Math.abs(a * d - b * c)), t.textContent];
+    });
+    return [...of.sort((one, other) => one[0] - other[0])[0], svg.getAttribute('aria-label')];
+  });
+}"""
+
+
+@needs_browser
+@pytest.mark.parametrize("name", PAGES)
+def test_the_text_of_figures_can_be_read_on_a_telephone(visit, name):
+    page = visit(f"{name}.html", viewport={"width": 390, "height": 800})
+    smallest = page.evaluate(SMALLEST_TEXT)
+    assert len(smallest) >= page.locator(".rz-figure svg:has(text)").count()
+    assert [each for each in smallest if each[0] < READABLE - 0.05] == []
 
 
 def pages_with(text):

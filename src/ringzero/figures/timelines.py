@@ -70,7 +70,7 @@ def timeline(
     lanes = 2 if any(op.stream == COMPUTE for row in rows for op in row.operations) else 1
     height = TOP + len(rows) * (lanes * BAR + GAP) + 34
     description = _description(rows, span)
-    drawing = [svg_open(LEFT + WIDTH + RIGHT[lanes], height, "Timeline", description)]
+    drawing = [svg_open(LEFT + WIDTH + RIGHT[lanes], height, "Timeline", description, text=11)]
     drawing.append('<g font-size="12" fill="currentColor" stroke="none">')
     drawing += _axis(span, height, lanes)
     for number, row in enumerate(rows):
