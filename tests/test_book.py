@@ -222,6 +222,10 @@ PAIRS = {
     "the table's head": (table(("predicted / counted", "rank 0"), ("ring", "4 / 2")), [0.5]),
     "printed": ('<div class="cell_output"><pre>predicted 1.60 times as fast, measured 0.80 times</pre></div>', [0.5]),
     "printed, measured first": ('<div class="cell_output"><pre>takes 9 ms, predicted 6 ms:</pre></div>', [1.5]),
+    "printed, a factor": (
+        '<div class="cell_output"><pre>predicted 63.1 ms; the fastest try took 1.30 times that.</pre></div>',
+        [1.3],
+    ),
     "no pair": (table(("", "measured (ms)", "of it waiting"), ("ring", "2", "1")), []),
     "code": ("<div><pre>predicted 1, measured 5</pre></div>", []),
 }
@@ -296,6 +300,58 @@ def test_a_page_in_light_and_dark(visit, name):
     for light, dark in zip(seen["light"], seen["dark"], strict=True):
         assert light["color"] != dark["color"], light
         assert light["behind"] != dark["behind"], light
+
+
+# What axe finds in the theme, which is not ours to change: by rule, the elements.
+OF_THE_THEME = {
+    "region": {".sidebar-primary-items__start > .sidebar-primary-item:nth-child(1)"},  # the title above the contents
+}
+
+
+def found_by_axe(page, **options):
+    """``(rule, element, its HTML)`` of what is hard to use without eyes, hands or colours, but for the theme's own."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    options |= {
+        "resultTypes": ["violations"],
+        "preload": False,
+    }  # else it asks for files, which a page on a disk may not
+    formulas = {"exclude": [["mjx-container"]]}  # thousands of elements that MathJax makes, in the text's own colour
+    return [
+        (rule["id"], node["target"], node["html"][:200])
+        for rule in Axe().run(page, formulas, options).response["violations"]
+        for node in rule["nodes"]
+        if node["target"][0] not in OF_THE_THEME.get(rule["id"], ())
+    ]
+
+
+@needs_browser
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_only_what_is_the_theme_s(visit, name):
+    page = visit(f"{name}.html", color_scheme="light", viewport={"width": 1300, "height": 900})
+    wait_for_mathematics(page)
+    assert found_by_axe(page) == []
+
+
+@needs_browser
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_can_read_all_text_in_dark_mode(visit, name):
+    """Of all its rules only this one depends on the mode."""
+    page = visit(f"{name}.html", color_scheme="dark", viewport={"width": 1300, "height": 900})
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert found_by_axe(page, runOnly=["color-contrast"]) == []
+
+
+@needs_browser
+def test_axe_looks(visit):
+    """At each of these: a picture without words, a field without a name, grey on white."""
+    page = visit("notation.html")
+    page.evaluate(
+        """() => document.querySelector('.bd-article').insertAdjacentHTML('beforeend', `
+             <img src="data:image/gif;base64,R0lGODlhAQABAAAAACw="><input>
+             <p style="color: #999; background: #fff">grey</p>`)"""
+    )
+    assert {rule for rule, _, _ in found_by_axe(page)} >= {"image-alt", "label", "color-contrast"}
 
 
 @pytest.mark.parametrize("name", PAGES)
