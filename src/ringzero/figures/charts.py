@@ -109,11 +109,11 @@ def _label_ends(axes, ends):
         placed = min(heights[i], placed - 0.08)
         name, _, _, look = ends[i]
         if look["linestyle"]:
-            path, level = [1.01, 1.05], [heights[i], placed]
+            path, level = [1.01, 1.045], [heights[i], placed]
         else:
             path, level = [1.03], [placed]
         axes.plot(path, level, transform=axes.transAxes, clip_on=False, markersize=6, **look)
-        axes.annotate(name, (1.06, placed), xycoords="axes fraction", va="center", color=INK, annotation_clip=False)
+        axes.annotate(name, (1.065, placed), xycoords="axes fraction", va="center", color=INK, annotation_clip=False)
 
 
 def _adopt(svg, title, description):
