@@ -17,6 +17,7 @@ import pytest
 
 from ringzero import figures
 from ringzero.figures import palette
+from ringzero.figures.figure import READABLE
 from tests import predictions, reading_time
 from tests.conftest import needs_browser
 
@@ -221,6 +222,10 @@ PAIRS = {
     "the table's head": (table(("predicted / counted", "rank 0"), ("ring", "4 / 2")), [0.5]),
     "printed": ('<div class="cell_output"><pre>predicted 1.60 times as fast, measured 0.80 times</pre></div>', [0.5]),
     "printed, measured first": ('<div class="cell_output"><pre>takes 9 ms, predicted 6 ms:</pre></div>', [1.5]),
+    "printed, a factor": (
+        '<div class="cell_output"><pre>predicted 63.1 ms; the fastest try took 1.30 times that.</pre></div>',
+        [1.3],
+    ),
     "no pair": (table(("", "measured (ms)", "of it waiting"), ("ring", "2", "1")), []),
     "code": ("<div><pre>predicted 1, measured 5</pre></div>", []),
 }
@@ -297,6 +302,63 @@ def test_a_page_in_light_and_dark(visit, name):
         assert light["behind"] != dark["behind"], light
 
 
+# What axe finds in what the theme and docutils write, which is not ours to change: by rule, how the elements begin.
+TITLE_ABOVE_THE_CONTENTS = '<div class="sidebar-primary-item">'
+ENTRY, ENTRIES = '<div class="citation" id="', '<div role="list" class="citation-list">'  # of the bibliography
+OF_THE_THEME = {
+    "region": TITLE_ABOVE_THE_CONTENTS,
+    "aria-allowed-role": ENTRY,
+    "aria-deprecated-role": ENTRY,
+    "aria-required-children": ENTRIES,
+}
+
+
+def found_by_axe(page, **options):
+    """``(rule, element, its HTML)`` of what is hard to use without eyes, hands or colours, but for the theme's own."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    options |= {
+        "resultTypes": ["violations"],
+        "preload": False,
+    }  # else it asks for files, which a page on a disk may not
+    formulas = {"exclude": [["mjx-container"]]}  # thousands of elements that MathJax makes, in the text's own colour
+    return [
+        (rule["id"], node["target"], node["html"][:200])
+        for rule in Axe().run(page, formulas, options).response["violations"]
+        for node in rule["nodes"]
+        if not node["html"].startswith(OF_THE_THEME.get(rule["id"], "none"))
+    ]
+
+
+@needs_browser
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_only_what_is_the_theme_s(visit, name):
+    page = visit(f"{name}.html", color_scheme="light", viewport={"width": 1300, "height": 900})
+    wait_for_mathematics(page)
+    assert found_by_axe(page) == []
+
+
+@needs_browser
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_can_read_all_text_in_dark_mode(visit, name):
+    """Of all its rules only this one depends on the mode."""
+    page = visit(f"{name}.html", color_scheme="dark", viewport={"width": 1300, "height": 900})
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert found_by_axe(page, runOnly=["color-contrast"]) == []
+
+
+@needs_browser
+def test_axe_looks(visit):
+    """At each of these: a picture without words, a field without a name, grey on white."""
+    page = visit("notation.html")
+    page.evaluate(
+        """() => document.querySelector('.bd-article').insertAdjacentHTML('beforeend', `
+             <img src="data:image/gif;base64,R0lGODlhAQABAAAAACw="><input>
+             <p style="color: #999; background: #fff">grey</p>`)"""
+    )
+    assert {rule for rule, _, _ in found_by_axe(page)} >= {"image-alt", "label", "color-contrast"}
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_light(site, name):
     assert len(gzip.compress((site / f"{name}.html").read_bytes())) < 600e3
@@ -310,6 +372,28 @@ def test_a_page_fits_a_telephone(visit, name):
     assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
     page.locator(".primary-toggle:visible").click()
     page.locator("dialog[open]").get_by_role("link", name="Notation").wait_for()
+
+
+# Of each figure: its smallest text in pixels of the screen, folded figures too.
+SMALLEST_TEXT = """() => {
+  for (const folded of document.querySelectorAll('details')) folded.open = true;
+  return [...document.querySelectorAll('svg[role="img"]')].filter(svg => svg.querySelector('text')).map(svg => {
+    const of = [...svg.querySelectorAll('text, tspan')].filter(t => t.textContent.trim()).map(t => {
+      const { a, b, c, d } = t.getScreenCTM();
+      return [parseFloat(getComputedStyle(t).fontSize) * Math.sqrt(Math.abs(a * d - b * c)), t.textContent];
+    });
+    return [...of.sort((one, other) => one[0] - other[0])[0], svg.getAttribute('aria-label')];
+  });
+}"""
+
+
+@needs_browser
+@pytest.mark.parametrize("name", PAGES)
+def test_the_text_of_figures_can_be_read_on_a_telephone(visit, name):
+    page = visit(f"{name}.html", viewport={"width": 390, "height": 800})
+    smallest = page.evaluate(SMALLEST_TEXT)
+    assert len(smallest) >= page.locator(".rz-figure svg:has(text)").count()
+    assert [each for each in smallest if each[0] < READABLE - 0.05] == []
 
 
 def pages_with(text):

@@ -1,4 +1,4 @@
-"""What pages 6, 10 and 11 say about their own runs: their cells, executed here, and the claim beside them."""
+"""What pages 1, 6, 10 and 11 say about their own runs: their cells, executed here, and the claim beside them."""
 
 import re
 from functools import partial
@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 
 from ringzero import launch
+from ringzero.costs import hardware, transformer
 
 BOOK = Path(__file__).resolve().parents[1] / "book"
 
@@ -30,6 +31,17 @@ def run(page, *beginnings, **names):
         (cell,) = [cell for cell in cells if re.search(f"^{re.escape(beginning)}", cell, re.MULTILINE)]
         exec(compile(cell, f"{page}: {beginning}", "exec"), made)
     return made
+
+
+def test_the_running_example_by_the_rule_and_in_full(capsys):
+    """7.5 billion parameters; the rule of 6 FLOP a parameter and token is near with short sequences, not with long."""
+    given = {"transformer": transformer, "hardware": hardware}
+    made = run("01_a_transformer_by_the_numbers.md", "layers, h, heads, vocab, s = 36", **given)
+    assert made["example"] == pytest.approx(7.5e9, rel=0.01)
+    assert 1.05 < made["exact"] / made["by_rule"] < 1.1
+    short, long = re.findall(r"(\d+)%$", capsys.readouterr().out, re.MULTILINE)
+    assert int(short) < 10
+    assert int(long) > 50
 
 
 CHAPTER_6B, CHAPTER_10 = "06b_awkward_cases.md", "10_where_the_memory_goes.md"

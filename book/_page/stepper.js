@@ -83,7 +83,7 @@
     }));
     const alt = k ? `Round ${k}. ${round.map(say).join("; ")}.` : "Before round 1.";
     return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-label="${alt}" ` +
-      `style="width:100%;max-width:${width}px;min-width:${Math.round(width * 0.8)}px"><g stroke="currentColor">${lines.join("")}</g>` +
+      `style="width:100%;max-width:${width}px;min-width:${Math.round((width * 10) / 12)}px"><g stroke="currentColor">${lines.join("")}</g>` +
       [...boxes, ...cells, ...fresh, ...words].join("") + "</svg>";
   }
 

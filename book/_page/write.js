@@ -36,7 +36,7 @@
   const drawing = ({ width, height, content, alt }) =>
     `<figure class="rz-figure"><div class="rz-scroll" tabindex="0"><svg xmlns="http://www.w3.org/2000/svg" role="img" ` +
     `viewBox="0 0 ${width} ${height}" aria-label="${alt}" style="width:100%;max-width:${width}px;` +
-    `min-width:${Math.round(0.8 * width)}px">${content}</svg></div></figure>`;
+    `min-width:${Math.round((width * 10) / 11)}px">${content}</svg></div></figure>`;
 
   /* Keys of an editor, on a textarea; returns replace(from, to, text), which the browser can undo. */
   function keys(area, run) {

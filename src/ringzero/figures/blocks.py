@@ -120,7 +120,7 @@ def shares(
                 )
         y += SHARE_ROW + SHARE_GAP
     description = "; ".join(f"{holder}: {_in_words(parts, held)}" for holder, held in rows.items())
-    opening = svg_open(x, y, title, description, 0.7)
+    opening = svg_open(x, y, title, description)
     return frame(
         f'{opening}<g font-size="12" fill="currentColor">{"".join(drawing)}</g></svg>',
         f"{title}. {description}",

@@ -15,6 +15,7 @@ from ringzero.figures import palette
 from ringzero.figures.figure import Figure, frame, svg_open
 
 POINT = 4 / 3  # pixels: matplotlib counts in points
+FONT = 10  # points
 INK = "#010203"  # stands for the page's text colour until the SVG is written
 STYLES = {"line": ("-", False), "dashed": ("--", False), "points": ("", True), "both": ("-", True)}
 MANY_DECADES = 4  # on a logarithmic axis: from here on ticks at 2 and 5 would crowd it
@@ -55,7 +56,7 @@ def _draw(series, x, y, log, styles, ticks, size):
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    settings = {"svg.fonttype": "none", "svg.hashsalt": "ringzero", "font.size": 10}
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "ringzero", "font.size": FONT}
     settings |= dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK)
     with matplotlib.rc_context(settings):
         figure = Figure(figsize=size, layout="constrained")
@@ -108,11 +109,11 @@ def _label_ends(axes, ends):
         placed = min(heights[i], placed - 0.08)
         name, _, _, look = ends[i]
         if look["linestyle"]:
-            path, level = [1.01, 1.05], [heights[i], placed]
+            path, level = [1.01, 1.045], [heights[i], placed]
         else:
             path, level = [1.03], [placed]
         axes.plot(path, level, transform=axes.transAxes, clip_on=False, markersize=6, **look)
-        axes.annotate(name, (1.06, placed), xycoords="axes fraction", va="center", color=INK, annotation_clip=False)
+        axes.annotate(name, (1.065, placed), xycoords="axes fraction", va="center", color=INK, annotation_clip=False)
 
 
 def _adopt(svg, title, description):
@@ -127,7 +128,7 @@ def _adopt(svg, title, description):
     mine = "c" + hashlib.sha256((title + inner).encode()).hexdigest()[:8]
     inner = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{mine}-", inner)
     inner = inner.replace("xlink:href", "href")
-    opening = svg_open(width * POINT, height * POINT, title, description, 0.7)
+    opening = svg_open(width * POINT, height * POINT, title, description, text=FONT * POINT)
     return f'{opening}<g transform="scale({POINT:.4f})">{inner}</g></svg>'
 
 

@@ -37,18 +37,20 @@ def frame(content: str, alt: str, caption: str | None) -> Figure:
     return Figure(f'<figure class="rz-figure">{scroll}{below}</figure>', alt)
 
 
+READABLE = 10  # pixels: no text of a figure becomes smaller, on a telephone neither
 WORDY = 14  # letters: a row's name that is longer gets room for two words side by side, on a telephone too
 
 
-def svg_open(width: float, height: float, title: str, description: str, smallest: float = 0.8) -> str:
+def svg_open(width: float, height: float, title: str, description: str, text: float = 12) -> str:
     """The opening tag, title and description of an image ``width`` by ``height`` pixels that shrinks with its column.
 
-    It never shrinks below ``smallest`` times its size: text of 12 pixels stays readable.
+    Its smallest letters have ``text`` pixels. It stops shrinking where they would fall below ``READABLE``; from there
+    on its ``frame`` scrolls.
     """
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" '
         f'aria-label="{escape(title)}. {escape(description)}" '
-        f'style="width:100%;max-width:{width:g}px;min-width:{width * smallest:g}px">'
+        f'style="width:100%;max-width:{width:g}px;min-width:{width * READABLE / text:.0f}px">'
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
     )
 

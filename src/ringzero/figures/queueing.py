@@ -37,7 +37,7 @@ def queues(ranks: Iterable[Iterable[Operation]] | Iterable[Operation], *, captio
     width = max(LEFT + max(map(len, rows)) * (BOX + GAP), 420)
     height = TOP + (len(rows) - 1) * ROW + HEIGHT + BOTTOM
     description = _description(rows, states)
-    drawing = [svg_open(width, height, "Queues", description, smallest=0.8)]
+    drawing = [svg_open(width, height, "Queues", description, text=11)]
     drawing.append('<g font-size="12" fill="currentColor" stroke="none"><text x="2" y="14">first issued first</text>')
     for rank in range(len(rows)):
         drawing.append(f'<text class="rank" x="2" y="{TOP + rank * ROW + 16}">rank {rank}</text>')

@@ -206,9 +206,9 @@ def _box(x, y, width, height, color, title=""):
 
 
 def _svg(width, height, title, description, drawn):
-    """An image that shrinks with its column, to 0.8 of its size: ``figure.svg_open``, in plain Python."""
+    """An image that shrinks with its column until its letters have 10 pixels: ``figure.svg_open``, in plain Python."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
         f'aria-label="{escape(title)} {escape(description)}" style="width:100%;max-width:{width:.0f}px;'
-        f'min-width:{width * 0.8:.0f}px"><g font-size="12" fill="currentColor">{drawn}</g></svg>'
+        f'min-width:{width * 10 / 12:.0f}px"><g font-size="12" fill="currentColor">{drawn}</g></svg>'
     )

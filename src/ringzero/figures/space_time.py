@@ -12,7 +12,7 @@ def spacetime(schedule: Schedule, *, upto: int | None = None, caption: str | Non
     """Draw ``schedule``. With ``upto=k`` only the first k rounds have happened: the rest is drawn faintly."""
     width, height, content = space_time(schedule.world_size, list(schedule.rounds), COLORS, upto)
     title = f"{schedule.collective.replace('_', '-')}, {schedule.name}, {schedule.world_size} ranks"
-    svg = f"{svg_open(width, height, title, _description(schedule), smallest=0.8)}{content}</svg>"
+    svg = f"{svg_open(width, height, title, _description(schedule), text=11)}{content}</svg>"
     return frame(svg, f"{title}. {_description(schedule)}", caption)
 
 

@@ -16,7 +16,7 @@ from ringzero.figures.figure import Figure, frame, svg_open
 from ringzero.record.operation import COMPUTE, HEADER, Operation
 
 LEFT, TOP, BAR, GAP, WIDTH = 68, 30, 18, 12, 640  # GAP is between two ranks
-RIGHT = {1: 20, 2: 62}  # by lanes: names of what computes may stand behind the last bar
+RIGHT = {1: 20, 2: 72}  # by lanes: names of what computes may stand behind the last bar
 LETTER = 6.2  # pixels of a letter on a bar, on average
 COLOURS = {
     **dict.fromkeys(["send"], palette.ORANGE),
@@ -70,7 +70,7 @@ def timeline(
     lanes = 2 if any(op.stream == COMPUTE for row in rows for op in row.operations) else 1
     height = TOP + len(rows) * (lanes * BAR + GAP) + 34
     description = _description(rows, span)
-    drawing = [svg_open(LEFT + WIDTH + RIGHT[lanes], height, "Timeline", description)]
+    drawing = [svg_open(LEFT + WIDTH + RIGHT[lanes], height, "Timeline", description, text=11)]
     drawing.append('<g font-size="12" fill="currentColor" stroke="none">')
     drawing += _axis(span, height, lanes)
     for number, row in enumerate(rows):

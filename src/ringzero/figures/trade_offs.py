@@ -67,7 +67,7 @@ def trade_off(points: Mapping[str, Place], *, x: str, y: str, title: str, captio
         drawing.append(f'<text class="name" x="{box[0]:.1f}" y="{box[3] - 3:.1f}"{weight}>{escape(name)}</text>')
     said = "; ".join(f"{name} {px:.3g}, {py:.3g}" for name, (px, py) in points.items())
     description = f"{y} against {x}: {said}. Not beaten in both: {', '.join(best)}"
-    opening = svg_open(LEFT + WIDTH + 110, TOP + HEIGHT + BELOW, title, description, 0.7)
+    opening = svg_open(LEFT + WIDTH + 110, TOP + HEIGHT + BELOW, title, description, text=11.5)
     svg = f'{opening}<g font-size="11.5" fill="currentColor">{"".join(drawing)}</g></svg>'
     return frame(svg, f"{title}. {description}", caption)
 

@@ -29,7 +29,8 @@ def write_it(name: str, start: str, solution: str, *, ranks: int = 4, caption: s
         if verdict.kind != "right":
             raise ValueError(f"the solution is not right with {n} ranks: {verdict.sentence}")
     shown, editor = answer(solution, ranks, COLORS), f"rz-write-{name}"
-    picture = svg_open(shown["width"], shown["height"], "A solution", shown["alt"]) + shown["content"] + "</svg>"
+    opening = svg_open(shown["width"], shown["height"], "A solution", shown["alt"], text=11)
+    picture = opening + shown["content"] + "</svg>"
     data = {"name": name, "start": start, "ranks": ranks, "solution": solution, "colors": COLORS}
     below = f'<p class="rz-caption">{escape(caption)}</p>' if caption else ""
     html = (
