@@ -249,3 +249,21 @@ def test_the_planner_refuses_the_plan_that_llama_3_was_trained_with():
     first = planner.rank(llama.model, llama.cluster, llama.batch).fitting[0]
     assert (first.plan.recomputation, llama.plan.recomputation) == ("full", "none")
     assert first.mfu < found.mfu
+
+
+def test_who_is_answered_with_a_bound_and_what_a_vote_says(capsys):
+    run("07_servers_and_failures.md", "import contextlib", "def answers(", "from datetime import timedelta")
+    said = capsys.readouterr().out
+    assert "[[0], [1], [], [], [0, 1, 2]]" in said
+    assert "[('yes', 'no'), ('yes', 'no'), ('yes', 'silent')]" in said
+
+
+def test_plain_outer_steps_are_diloco(capsys):
+    cells = ("import functools", "def average_every", "class DataParallel:", "class OuterStep", "paper = partial")
+    run("08_without_full_sync.md", *cells)
+    apart = {
+        name: float(by) for name, by in re.findall(r"^(.*): apart by (\S+) of", capsys.readouterr().out, re.MULTILINE)
+    }
+    assert len(apart) == 4
+    assert all(by < 1e-5 for name, by in apart.items() if "AdamW" not in name)
+    assert apart["H = 1 and data parallel, AdamW"] > 1e-3
