@@ -16,6 +16,7 @@ from ringzero.costs.alpha_beta import seconds
 from ringzero.costs.coefficients import COEFFICIENTS
 from ringzero.figures import calculator, palette, questions, readout
 from ringzero.figures.calculators import Choice, Number, powers_of_two, round_numbers
+from ringzero.steps.machine import dgx
 from tests.conftest import needs_browser
 from tests.page_site import elsewhere, extension, make_site, watched, write_page
 
@@ -57,11 +58,22 @@ def test_memory_is_that_of_the_memory_formulas():
 
 def test_overlap_is_that_of_the_overlap_formulas():
     rows = rows_of(functions.will_it_overlap("H100", 0.4, 50e9, 16, 4096))
-    flat = overlap.min_tokens_for_data_parallel(0.4 * 989e12, 50e9, 128)
+    flat = overlap.min_tokens_for_data_parallel(0.4 * 989e12, 8 * 50e9, 128)  # eight cards of a node carry the rings
     assert rows["tokens a GPU needs: data parallel, ZeRO-3"] == flat
     assert rows["all-reduce over backward pass"] == pytest.approx(flat / 4096)
     assert functions.will_it_overlap("H100", 0.4, 50e9, 16, flat * 1.01)["verdict"].startswith("The all-reduce hides")
     assert functions.will_it_overlap("H100", 0.4, 50e9, 16, flat * 0.99)["verdict"].startswith("The all-reduce takes")
+    machine = dgx("DGX H100", 16)
+    assert rows_of(functions.will_it_overlap("H100", 1, 50e9, 16, 1))[
+        "tokens a GPU needs: data parallel, ZeRO-3"
+    ] == pytest.approx(
+        overlap.min_tokens_for_data_parallel(machine.peak_flops, machine.effective_bandwidth("all_reduce"), 128)
+    )
+    of_nvlink = overlap.min_tokens_for_data_parallel(0.4 * 989e12, 450e9, 128)  # a faster network changes no more
+    assert (
+        rows_of(functions.will_it_overlap("H100", 0.4, 100e9, 16, 4096))["tokens a GPU needs: data parallel, ZeRO-3"]
+        == of_nvlink
+    )
     with pytest.raises(ValueError, match="gpu is 'T4'; it has no NVLink"):
         functions.will_it_overlap("T4", 0.4, 50e9, 16, 4096)
 
@@ -329,12 +341,12 @@ def test_a_slider_redraws_the_plot_with_what_python_computes(visit):
     text = box.get_by_label("network, each GPU", exact=True)
     assert text.input_value() == "60"
     assert slider.get_attribute("aria-valuetext") == "60 GB/s"
-    needed = overlap.min_tokens_for_data_parallel(0.4 * 989e12, 60e9, 128)
+    needed = overlap.min_tokens_for_data_parallel(0.4 * 989e12, 450e9, 128)  # now NVLink is the slower one
     when_said(page, "will_it_overlap", f"{needed:,.0f} tokens")
     assert box.locator("svg").inner_html() != before
     assert not box.locator(".rz-note").is_visible()
     text.fill("37.5")  # between two of the slider's places
-    needed = overlap.min_tokens_for_data_parallel(0.4 * 989e12, 37.5e9, 128)
+    needed = overlap.min_tokens_for_data_parallel(0.4 * 989e12, 8 * 37.5e9, 128)
     when_said(page, "will_it_overlap", f"{needed:,.0f} tokens")
     assert slider.get_attribute("aria-valuetext") == "37.5 GB/s"
 
@@ -464,7 +476,7 @@ def test_a_keyboard_is_enough(visit):
     assert box.locator(".rz-status").get_attribute("aria-live") == "polite"
     box.get_by_label("GPU", exact=True).focus()
     page.keyboard.type("B200")
-    needed = overlap.min_tokens_for_data_parallel(0.4 * 2250e12, 50e9, 128)
+    needed = overlap.min_tokens_for_data_parallel(0.4 * 2250e12, 8 * 50e9, 128)
     when_said(page, name, f"{needed:,.0f} tokens")
 
 

@@ -1,4 +1,4 @@
-"""What pages 1, 6, 10 and 11 say about their own runs: their cells, executed here, and the claim beside them."""
+"""What pages say about their own runs: their cells, executed here, and the claim beside them."""
 
 import re
 from functools import partial
@@ -10,6 +10,8 @@ import torch.distributed as dist
 
 from ringzero import launch
 from ringzero.costs import hardware, transformer
+from ringzero.steps import planner
+from ringzero.steps.published_runs import RUNS
 
 BOOK = Path(__file__).resolve().parents[1] / "book"
 
@@ -84,6 +86,15 @@ def test_six_sequences_fit_by_a_thousandth(capsys):
     assert "So six fit on paper" in text
 
 
+def test_recomputation_by_operation_keeps_the_results_of_products(capsys):
+    made = run(CHAPTER_10, "import math", "def two_steps", "def keep_products")
+    held = {kind: made["two_steps"](recompute=kind).at("forward") for kind in ("full", "by operation")}
+    numbers = made["LAYERS"] * made["BATCH"] * made["SEQUENCE"] * made["HIDDEN"]
+    assert held["full"]["other"] < 100
+    assert held["by operation"]["activations"] == held["full"]["activations"]
+    assert held["by operation"]["other"] == pytest.approx(4 * 9 * numbers, rel=1e-4)
+
+
 def test_torch_reads_the_allocator_s_variable_under_both_names():
     text = (BOOK / CHAPTER_10).read_text()
     library = (Path(torch.__file__).parent / "lib/libc10.so").read_bytes()
@@ -137,7 +148,14 @@ def test_sums_in_16_bits(chapter_6):
 
 
 CHAPTER_11 = "11_zero.md"
-PLAIN_ZERO = ("class Layer:", "class Zero1:", "class Zero2(Zero1):", "class Zero3(Zero2):", "class Zero0:")
+PLAIN_ZERO = (
+    "class Layer:",
+    "class Zero1:",
+    "class Zero2(Zero1):",
+    "class Zero3(Zero2):",
+    "class Zero0:",
+    "def model(",
+)
 
 
 @pytest.fixture(scope="module")
@@ -208,3 +226,56 @@ def test_plain_zero_holds_and_sends_what_its_stage_says(plain_zero, ranks, width
             numbers = (whole if stage else true, true if stage < 2 else whole, whole)
             assert held == [size * n // c for size, n, c in zip((8, 4, 4), numbers, cut, strict=True)]
             assert sent == pytest.approx(4 * (3 if stage == 3 else 2) * numbers[0] * (ranks - 1) / ranks)
+
+
+CHAPTER_13 = "13_will_it_overlap.md"
+
+
+def test_thresholds_take_what_all_cards_of_a_node_carry(capsys):
+    made = run(
+        CHAPTER_13, "from ringzero.costs import hardware, overlap", "for n, bandwidth in B", "products = overlap"
+    )
+    run(CHAPTER_13, "for ranks, bandwidth in", **made)
+    rates = {n: round(b / 1e9) for n, b in made["B"].items()}
+    assert rates == {1: 450, 2: 400, 16: 400, 128: 400}
+    assert made["one_card"] == pytest.approx(989e12 / 50e9 * 127 / 128, rel=0.01)
+    said = capsys.readouterr().out
+    assert "128 GPUs: 2,453 tokens" in said
+    assert "columns that hide it: 15,384" in said
+    ratios = {
+        name: float(ratio) for name, ratio in re.findall(r"^(\w[\w ,]*?) +\d+ columns.*: ([\d.]+)$", said, re.MULTILINE)
+    }
+    assert ratios == {"Q, K, V": 1.50, "projection": 1.88, "gate and up": 0.27, "down": 0.54}
+    inside, across = ([float(each) for each in line.split(":")[1].split()] for line in said.splitlines()[-2:])
+    assert inside == list(ratios.values())
+    assert [ratio < 1 for ratio in across] == [False, False, True, False]  # the widest product alone still hides it
+    assert across == pytest.approx([ratio * 15 / 7 * 450 / 400 for ratio in inside], abs=0.02)
+
+
+def test_the_planner_refuses_the_plan_that_llama_3_was_trained_with():
+    assert "the ranking above does not have its plan" in (BOOK / "15_choosing_a_plan.md").read_text()
+    (llama,) = (run for run in RUNS if run.name == "Llama 3 405B, 16,384 GPUs")
+    found = llama.estimate()
+    assert found.bytes > llama.cluster.memory_bytes > found.bytes - found.memory["activations"]
+    assert llama.predicted() == pytest.approx(llama.tflops, rel=0.05)
+    first = planner.rank(llama.model, llama.cluster, llama.batch).fitting[0]
+    assert (first.plan.recomputation, llama.plan.recomputation) == ("full", "none")
+    assert first.mfu < found.mfu
+
+
+def test_who_is_answered_with_a_bound_and_what_a_vote_says(capsys):
+    run("07_servers_and_failures.md", "import contextlib", "def answers(", "from datetime import timedelta")
+    said = capsys.readouterr().out
+    assert "[[0], [1], [], [], [0, 1, 2]]" in said
+    assert "[('yes', 'no'), ('yes', 'no'), ('yes', 'silent')]" in said
+
+
+def test_plain_outer_steps_are_diloco(capsys):
+    cells = ("import functools", "def average_every", "class DataParallel:", "class OuterStep", "paper = partial")
+    run("08_without_full_sync.md", *cells)
+    apart = {
+        name: float(by) for name, by in re.findall(r"^(.*): apart by (\S+) of", capsys.readouterr().out, re.MULTILINE)
+    }
+    assert len(apart) == 4
+    assert all(by < 1e-5 for name, by in apart.items() if "AdamW" not in name)
+    assert apart["H = 1 and data parallel, AdamW"] > 1e-3

@@ -48,7 +48,11 @@ def test_every_way_is_run_and_predicted(measured):
     for way in training.WAYS:
         assert training.step_seconds(taken, way) > 0
         predicted = training.predicted(way, SMALL, found)
-        assert predicted.seconds > sum(each.forward + each.backward for each in SMALL.units(found))
+        computing = sum(each.forward + each.backward for each in SMALL.units(found))
+        assert predicted.seconds > computing
+        if way == training.NOTHING_SENT:
+            elements = sum(inputs * outputs + outputs for inputs, outputs in SMALL.sides)
+            assert predicted.seconds == pytest.approx(computing + found.adam_seconds(elements))
 
 
 def test_a_step_is_traced_and_drawn_beside_its_prediction(measured):

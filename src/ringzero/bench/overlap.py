@@ -28,7 +28,7 @@ def rows(links=(LOOPBACK, *RATES), models=None, ways=None, steps=STEPS, progress
 
     made, found = [], {}
     chosen = {name: training.SHAPES[name] for name in models or training.SHAPES}
-    ways = list(ways or training.WAYS)
+    ways = list(ways or (way for way in training.WAYS if way != training.NOTHING_SENT))
     for link in progress(links):
         alone = link == LOOPBACK
         ranks = machine.OneNode(2) if alone else ringzero.Cluster(nodes=2, ranks_per_node=1, inter_node=link)

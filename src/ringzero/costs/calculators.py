@@ -91,9 +91,10 @@ def does_it_fit(
 def will_it_overlap(gpu: str, reached: float, bandwidth: float, nodes: int, tokens: float) -> dict:
     """Communication over the backward pass, for bf16: ``nodes`` of 8 GPUs, of whose peak the part ``reached`` is used.
 
-    Data parallelism and ZeRO-3 send all at ``bandwidth``, a GPU's share of the network in bytes a second. HSDP shards
-    in a node, over NVLink, and sends an eighth across. The answer is the tokens a GPU needs in a step so that data
-    parallelism's all-reduce hides.
+    ``bandwidth`` is that of the network for each GPU, in bytes a second. Rings of data parallelism and of ZeRO-3 cross
+    between nodes on all eight cards at once, as fast as eight cards or one GPU's NVLink, whichever is slower. HSDP
+    shards in a node, over NVLink, and then each GPU sends an eighth across, through its own card. The answer is the
+    tokens a GPU needs in a step so that data parallelism's all-reduce hides.
     """
     _part_of_one("reached", reached)
     positive(bandwidth=bandwidth, tokens=tokens)
@@ -103,7 +104,8 @@ def will_it_overlap(gpu: str, reached: float, bandwidth: float, nodes: int, toke
     if not inside > 0:
         raise ValueError(f"gpu is {gpu!r}; it has no NVLink to shard over in a node")
     world_size = nodes * GPUS_PER_NODE
-    flat = overlap.min_tokens_for_data_parallel(flops, bandwidth if nodes > 1 else inside, world_size)
+    rings = min(inside, GPUS_PER_NODE * bandwidth) if nodes > 1 else inside
+    flat = overlap.min_tokens_for_data_parallel(flops, rings, world_size)
     hybrid = overlap.min_tokens_for_hybrid(flops, inside, bandwidth, nodes, GPUS_PER_NODE)
     xs = _geometric(64.0, 1048576.0, 15)
     return {

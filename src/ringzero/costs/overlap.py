@@ -78,8 +78,8 @@ def max_data_parallel_ranks(
 
     Each rank adds to the sending and takes from the computing: b (N-1) F / (2 batch B) is 1 at this N.
 
-    >>> int(max_data_parallel_ranks(0.4 * 989e12, 50e9, batch_tokens=4e6))  # H100s at 40 %, 400 Gbit/s each
-    506
+    >>> int(max_data_parallel_ranks(0.4 * 989e12, 8 * 50e9, batch_tokens=4e6))  # H100s at 40 %, rings on eight cards
+    4045
     """
     positive(peak_flops=peak_flops, bandwidth=bandwidth, batch_tokens=batch_tokens, bytes_per_element=bytes_per_element)
     return 1 + 2 * batch_tokens * bandwidth / (bytes_per_element * peak_flops)
@@ -141,8 +141,8 @@ def min_tokens_for_hybrid(
     >>> link = {"peak_flops": 989e12, "inside_bandwidth": 450e9, "across_bandwidth": 50e9}
     >>> round(min_tokens_for_hybrid(nodes=16, ranks_per_node=8, **link))  # H100s, NVLink and InfiniBand NDR
     4241
-    >>> round(min_tokens_for_zero3(989e12, 50e9, 128))  # ZeRO-3, all of it at a GPU's share of the network
-    19625
+    >>> round(min_tokens_for_zero3(989e12, 8 * 50e9, 128))  # ZeRO-3, whose rings use all eight cards of a node
+    2453
     """
     inside = min_tokens_for_zero3(peak_flops, inside_bandwidth, ranks_per_node, bytes_per_element)
     across = min_tokens_for_data_parallel(peak_flops, across_bandwidth, nodes, bytes_per_element) / ranks_per_node

@@ -1,9 +1,10 @@
 """Training steps that are both run and predicted: two models, each way to share gradients, the steps of ``steps``."""
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -103,7 +104,15 @@ def _zero(stage: int, cap: float = 25, **options: Any) -> Way:
     return Way(_sharded(kind, **options, **({} if stage == 3 else {"bucket_cap_mb": cap})), plan)
 
 
+def _alone(units: Sequence[Unit], machine: Machine) -> Step:
+    """Computing and AdamW, with neither messages nor buckets."""
+    one = replace(machine, nodes=1, ranks_per_node=1, memory_bandwidth=math.inf, adam=machine.adam_seconds(1))
+    return systems.data_parallel(units, one, how="flat")
+
+
+NOTHING_SENT = "nothing sent"  # how far off computing alone is
 WAYS = {
+    NOTHING_SENT: Way(lambda module, group: (module, torch.optim.AdamW(module.parameters()).step), _alone),
     "naive": Way(
         _replicated(NaiveDataParallel), lambda units, machine: systems.data_parallel(units, machine, how="naive")
     ),
