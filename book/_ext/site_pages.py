@@ -15,6 +15,7 @@ LIBRARY = Path(__file__).resolve().parents[2] / "src"
 
 def setup(app):
     app.connect("builder-inited", two_pages_at_a_time)
+    app.connect("source-read", say_which)
     app.connect("env-get-outdated", pages_to_run_again)
     app.connect("html-page-context", without_thebe)
     app.connect("html-page-context", with_notebook, priority=400)  # before the theme collects its buttons
@@ -24,6 +25,10 @@ def setup(app):
 def two_pages_at_a_time(app):
     app.parallel = 2
     app.extensions["sphinx_multitoc_numbering"].parallel_read_safe = True  # says nothing of it; no chapter is numbered
+
+
+def say_which(app, page, source):
+    print(f"running {page}", flush=True)  # Sphinx itself says nothing until the first ten pages are read
 
 
 def pages_to_run_again(app, env, added, changed, removed):
