@@ -279,6 +279,12 @@ SCROLLING_CODE = """() => {
 }"""
 
 
+# Figures that do not fit beside the sidebars.
+SCROLLING_FIGURES = """() => [...document.querySelectorAll('.rz-scroll:has(svg)')]
+  .filter(box => box.scrollWidth > box.clientWidth + 1)
+  .map(box => box.querySelector('svg').getAttribute('aria-label'))"""
+
+
 def as_hex(color):
     return "#" + "".join(f"{round(float(c)):02x}" for c in re.findall(r"[\d.]+", color)[:3])
 
@@ -296,6 +302,7 @@ def test_a_page_in_light_and_dark(visit, name):
             ratio = palette.contrast(as_hex(label["color"]), as_hex(label["behind"]))
             assert ratio >= 4.5, f"{name}, {mode}: {label} has contrast {ratio:.1f}"
         seen[mode] = [label for label in labels if not label["chunk"]]
+        assert page.evaluate(SCROLLING_FIGURES) == []
         assert page.evaluate(SCROLLING_CODE) == []
     for light, dark in zip(seen["light"], seen["dark"], strict=True):
         assert light["color"] != dark["color"], light

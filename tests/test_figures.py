@@ -264,7 +264,7 @@ STEP = [  # the backward pass stops for an all-reduce, 3 ms
     computed("forward", 0.0, 0.002),
     computed("backward", 0.002, 0.009),
     ALL_REDUCE._replace(start=0.004, wait=0.005, end=0.008),
-    computed("optimizer", 0.009, 0.010),
+    computed("optimizer", 0.009, 0.0105),
 ]
 
 

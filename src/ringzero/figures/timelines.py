@@ -15,8 +15,8 @@ from ringzero.figures import palette
 from ringzero.figures.figure import Figure, frame, svg_open
 from ringzero.record.operation import COMPUTE, HEADER, Operation
 
-LEFT, TOP, BAR, GAP, WIDTH = 68, 30, 18, 12, 640  # GAP is between two ranks
-RIGHT = {1: 20, 2: 72}  # by lanes: names of what computes may stand behind the last bar
+LEFT, TOP, BAR, GAP, WIDTH = 68, 30, 18, 12, 624  # GAP is between two ranks
+RIGHT = {1: 20, 2: 64}  # by lanes: names of what computes may stand behind the last bar
 LETTER = 6.2  # pixels of a letter on a bar, on average
 COLOURS = {
     **dict.fromkeys(["send"], palette.ORANGE),
