@@ -16,6 +16,7 @@ LIBRARY = Path(__file__).resolve().parents[2] / "src"
 def setup(app):
     app.connect("builder-inited", two_pages_at_a_time)
     app.connect("source-read", say_which)
+    app.connect("build-finished", say_what_failed)
     app.connect("env-get-outdated", pages_to_run_again)
     app.connect("html-page-context", without_thebe)
     app.connect("html-page-context", with_notebook, priority=400)  # before the theme collects its buttons
@@ -29,6 +30,12 @@ def two_pages_at_a_time(app):
 
 def say_which(app, page, source):
     print(f"running {page}", flush=True)  # Sphinx itself says nothing until the first ten pages are read
+
+
+def say_what_failed(app, problem):
+    """A page that fails in the other process has its cell and its error in a text that Sphinx does not print."""
+    if hasattr(problem, "traceback"):
+        print(problem.traceback, flush=True)
 
 
 def pages_to_run_again(app, env, added, changed, removed):
