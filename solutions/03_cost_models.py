@@ -686,12 +686,10 @@ in_1_gb = check.run(175_000_000_000, 3, 1_000_000_000)
 check.that("and at stage 3 in 1 GB each", in_1_gb, it_takes(None, None, None, 2_800))
 ### BEGIN HIDDEN TESTS
 huge = check.run(10**15, 3, 5 * 10**9)
-beyond = check.run(10**18, 3, 10**9)
 check.that("ten to the 15 parameters in 5 GB each", huge, it_takes(None, None, None, 3_200_000))
 larger = [check.run(7_500_000_000, stage, 34_000_000_000) for stage in range(4)]
 just = [check.run(2_000_000_000, stage, 32_000_000_000) for stage in range(4)]  # 32 GB to the byte
 full = [check.run(8_000_000_000, stage, 32_000_000_000) for stage in (0, 1)]  # what stage 1 leaves whole fills it
-check.that("ten to the 18 in 1 GB each", beyond, it_takes(None, None, None, 16 * 10**9))
 check.that("7.5 billion parameters in 34 GB", larger, it_takes(None, 23, 6, 4), weight=2)
 check.that("a model that just fits on one", just, it_takes(1, 1, 1, 1))
 check.that("no room for any part, however small", full, it_takes(None, None))

@@ -206,7 +206,7 @@ just = check.run(2.0**40, 2.0**30, 2**13, 2)
 check.that("where on the largest number both take exactly as long", just, the_largest_degree)
 ### BEGIN HIDDEN TESTS
 others = [check.run(400e12, b, w, e) for b in (450e9, 123e9) for w in (5120, 53248) for e in (1, 2, 4)]
-others += [check.run(2.0**43, 2.0**33, 3 * 2**12, 4), check.run(1e12, 1e12, 10**6, 1), check.run(1e12, 1e12, 10**9, 1)]
+others += [check.run(2.0**43, 2.0**33, 3 * 2**12, 4), check.run(1e12, 1e12, 10**6, 1)]
 check.that("other links, widths and types", others, the_largest_degree, weight=2)
 ### END HIDDEN TESTS
 check.score()

@@ -27,8 +27,8 @@ PATIENCE_AFTER_AN_ERROR_SECONDS = 0.3
 # A loop is endless that computes for so long and sends nothing, or computes for so long and sends so often: ten times
 # what a right solution does. Where there are more ranks than cores, each gets its part of the seconds, so that they are
 # over after as long.
-ENDLESS_SECONDS = 3.0
-MANY_OPERATIONS = 5_000
+ENDLESS_SECONDS = 2.5
+MANY_OPERATIONS = 2_000
 LOOK_SECONDS = 0.1  # of CPU time, between two looks at what a rank does
 GUARD = 8  # elements on either side of a tensor that the function must not touch
 GO_ON, STOP = "go on", "stop"  # what comes after a case
