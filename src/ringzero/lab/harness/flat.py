@@ -49,11 +49,14 @@ def reduce_once(mean_gradient: Callable, flat_class: Callable, sizes: tuple, see
     flat = flat_class(parameters)
     for i, p in enumerate(parameters):
         p.grad = None if i in without[rank : rank + 1] else gradient(sizes[i], seed, rank, i).to(here)
+    there = [flat.whole, *parameters]
     with Kept() as kept:
+        for x in there:
+            x.detach()  # counts what is used here, whoever made it
         shard = returned.must_be_a_tensor("mean_gradient", mean_gradient(flat))
         forget_scratch()  # the ring's own
     return {
-        "elsewhere": kept.tensors - shard.untyped_storage().nbytes(),  # of what it made and keeps
+        "elsewhere": kept.tensors - shard.untyped_storage().nbytes() - _bytes_of(there),  # what it made and keeps
         "shard": returned.tensor("mean_gradient", shard),
         "bytes": shard.untyped_storage().nbytes(),
         "left": [i for i, p in enumerate(parameters) if p.grad is not None],
