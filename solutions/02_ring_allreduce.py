@@ -153,11 +153,13 @@ check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], everyo
 few = check.run(numel=3, root=0, chunks=5)
 whole = check.run(numel=1_000, root=0, chunks=1)
 doubles = check.run(numel=501, root=0, chunks=7, dtype=torch.float64)
-several = [*others, *check.runs(ranks=(2, 4), numel=997, root=lambda n: n // 2, chunks=6)]
-check.that("1 to 5 ranks", several, everyone_has_the_roots, weight=2)
+several = [*others, *check.runs(ranks=(2, 4, 7), numel=997, root=lambda n: n // 2, chunks=6)]
+check.that("1 to 5 ranks and 7", several, everyone_has_the_roots, weight=2)
 check.that("more pieces than elements, and a single piece", [few, whole], everyone_has_the_roots)
 check.that("other kinds of numbers", doubles, everyone_has_the_roots)
 check.that("the same traffic from every root", several[1:], as_in_a_chain)
+pipelined = claims.all_of(traffic.forwards_while_receiving, traffic.cannot_deadlock)
+check.that("passed on while others are coming, without deadlock, for every N", several[1:], pipelined)
 check.that("nothing outside the tensor is written", [few, uneven, *several], claims.left_everything_else_alone)
 ### END HIDDEN TESTS
 check.score()
@@ -232,13 +234,14 @@ others = check.runs(ranks=(1, 3, 5), numel=1_001)
 wide = check.run(numel=999, dtype=torch.float64)
 check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], claims.returns_its_chunk_of_the_sum, weight=2)
 ### BEGIN HIDDEN TESTS
-several = [*others, *check.runs(ranks=(2, 4), numel=1_001)]
+several = [*others, *check.runs(ranks=(2, 4, 7), numel=1_001)]
 few = [check.run(numel=size) for size in (1, 2, WORLD_SIZE + 1)]
 exact = [check.run(numel=999, dtype=dtype) for dtype in (torch.float64, torch.int64)]
-check.that("1 to 5 ranks", several, claims.returns_its_chunk_of_the_sum, weight=2)
+check.that("1 to 5 ranks and 7", several, claims.returns_its_chunk_of_the_sum, weight=2)
 check.that("fewer elements than ranks", few, claims.returns_its_chunk_of_the_sum)
 check.that("other kinds of numbers, without loss", exact, claims.returns_its_chunk_of_the_sum)
-check.that("a ring of every size", several[1:], traffic.neighbours_only)
+ring = claims.all_of(traffic.neighbours_only, the_least_there_is, traffic.cannot_deadlock)
+check.that("a ring of every size, with as few bytes and no deadlock", several[1:], ring)
 check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
 ### END HIDDEN TESTS
 check.score()
@@ -296,11 +299,13 @@ others = check.runs(ranks=(1, 3, 5), numel=1_001)
 wide = check.run(numel=999, dtype=torch.float64)
 check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], claims.everyone_has_every_chunk, weight=2)
 ### BEGIN HIDDEN TESTS
-several = [*others, *check.runs(ranks=(2, 4), numel=1_001)]
+several = [*others, *check.runs(ranks=(2, 4, 7), numel=1_001)]
 few = [check.run(numel=size) for size in (1, 2, WORLD_SIZE + 1)]
 doubles = check.run(numel=999, dtype=torch.float64)
-check.that("1 to 5 ranks", several, claims.everyone_has_every_chunk, weight=2)
+check.that("1 to 5 ranks and 7", several, claims.everyone_has_every_chunk, weight=2)
 check.that("fewer elements than ranks, other kinds of numbers", [*few, doubles], claims.everyone_has_every_chunk)
+ring = claims.all_of(traffic.neighbours_only, the_least_there_is, traffic.cannot_deadlock)
+check.that("a ring of every size, with as few bytes and no deadlock", several[1:], ring)
 check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
 ### END HIDDEN TESTS
 check.score()
@@ -348,13 +353,14 @@ others = check.runs(ranks=(1, 3, 5), numel=1_001)
 wide = check.run(numel=999, dtype=torch.float64)
 check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], claims.everyone_has_the_sum, weight=2)
 ### BEGIN HIDDEN TESTS
-several = [*others, *check.runs(ranks=(2, 4), numel=1_001)]
+several = [*others, *check.runs(ranks=(2, 4, 7), numel=1_001)]
 few = [check.run(numel=size) for size in (1, 2, WORLD_SIZE + 1)]
 exact = [check.run(numel=999, dtype=dtype) for dtype in (torch.float64, torch.int64)]
-check.that("1 to 5 ranks", several, claims.everyone_has_the_sum, weight=2)
+check.that("1 to 5 ranks and 7", several, claims.everyone_has_the_sum, weight=2)
 check.that("fewer elements than ranks", few, claims.everyone_has_the_sum)
 check.that("other kinds of numbers, without loss", exact, claims.everyone_has_the_sum)
-check.that("a ring of every size", several[1:], traffic.neighbours_only)
+ring = claims.all_of(traffic.neighbours_only, the_least_there_is, traffic.cannot_deadlock)
+check.that("a ring of every size, with as few bytes and no deadlock", several[1:], ring)
 check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
 ### END HIDDEN TESTS
 check.score()

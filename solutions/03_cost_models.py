@@ -120,7 +120,10 @@ out_of_one = Round(src=[1, 1, 1, 1], dst=[0, 2, 3, 0], chunk=[0, 1, 2, 3], reduc
 by_hand = check.run(Schedule("all_reduce", "by hand", 4, 4, (uneven, into_one, out_of_one)))
 names = ("ring", "flat", "binomial", "recursive_doubling", "rabenseifner", "bruck", "parameter_server")
 every = [check.run(ALGORITHMS["all_reduce"][name](n)) for name in names for n in (1, 2, 3, 6)]
+twice = Round(src=[0, 0], dst=[1, 2], chunk=[0, 0], reduce=False)  # one chunk to two ranks
+once_each = check.run(Schedule("broadcast", "one chunk to two", 4, 4, (twice, Round([2], [0], [0], False))))
 check.that("rounds in which links carry different loads", by_hand, gives(3, 0.75 + 0.5 + 1.0), weight=2)
+check.that("a chunk that goes to two ranks in one round is sent twice", once_each, gives(2, 0.5 + 0.25))
 check.that("seven all-reduces on 1, 2, 3 and 6 ranks", every, as_in_the_closed_form, weight=2)
 ### END HIDDEN TESTS
 check.score()
@@ -171,6 +174,7 @@ check.that("4 ranks", check.run(4), as_a_ring)
 check.that("1, 3, 5, 9 and 1,000 ranks", [check.run(n) for n in (1, 3, 5, 9, 1000)], as_a_ring)
 ### BEGIN HIDDEN TESTS
 check.that("6 to 30, 64 and 4099 ranks", [check.run(n) for n in (*range(6, 31), 64, 4099)], as_a_ring, weight=2)
+check.that("a million ranks", check.run(1_000_003), as_a_ring)
 ### END HIDDEN TESTS
 check.score()
 
@@ -251,6 +255,7 @@ check.that("6 ranks: a round before and a round after", check.run(6), as_doublin
 check.that("1, 3, 5, 9 and 1,000 ranks", [check.run(n) for n in (1, 3, 5, 9, 1000)], as_doubling)
 ### BEGIN HIDDEN TESTS
 check.that("4, 16 and 1024 ranks", [check.run(n) for n in (4, 16, 1024)], as_doubling)
+check.that("a few less than a large power of two", check.run(2**60 - 100), as_doubling)
 check.that("7, 9 to 15, 63, 65 and 1025 ranks", [check.run(n) for n in (7, *range(9, 16), 63, 65, 1025)], as_doubling)
 ### END HIDDEN TESTS
 check.score()
@@ -293,6 +298,7 @@ check.that("6 ranks", check.run(6), as_halving)
 check.that("1, 3, 5, 9 and 1,000 ranks", [check.run(n) for n in (1, 3, 5, 9, 1000)], as_halving)
 ### BEGIN HIDDEN TESTS
 check.that("4, 16 and 1024 ranks", [check.run(n) for n in (4, 16, 1024)], as_halving)
+check.that("a few less than a large power of two", check.run(2**60 - 100), as_halving)
 check.that("7, 9 to 15, 63, 65 and 1025 ranks", [check.run(n) for n in (7, *range(9, 16), 63, 65, 1025)], as_halving)
 ### END HIDDEN TESTS
 check.score()
@@ -372,6 +378,8 @@ others = [
     check.run((126, 1.96875), (12, 12.0), 3e-6, 4e-11),
     check.run((6, 6.0), (12, 1.96875), 50e-6, 1e-9),
     check.run((2, 2.0), (4, 1.5), 1e-6, 1e-12),
+    check.run((2, 1.0), (2_000_000, 0.5), 1e-3, 1e-13),  # beyond all that is ever sent
+    check.run((2, 9.0), (3, 1.0), 1e-9, 1e-7),  # below a byte
 ]
 never_either = [
     check.run((12, 12.0), (6, 2.0), 10e-6, 1e-9),  # worse in both
@@ -474,8 +482,10 @@ check.that("2 ranks: nobody passes anything on", check.run(2, 10**9, 5e-6, 1e-11
 check.that("3 ranks, 21 bytes of 0.1 s each, α = 1 s", check.run(3, 21, 1.0, 0.1), nothing_is_faster)
 ### BEGIN HIDDEN TESTS
 others = [check.run(n, size, 10e-6, 1e-10) for n in (3, 4, 5, 64) for size in (3_000_000, 10_500_000, 64_000_000)]
+long = [check.run(n, 10**11, 1e-6, 1e-11) for n in (1_000, 20_000)]  # K = 31,591 and 141,407
 few = [check.run(n, size, 1.0, 1.0) for n in (3, 4, 6) for size in (1, 2, 5, 7)]  # where rounding decides
 check.that("3, 4, 5 and 64 ranks, three sizes", others, nothing_is_faster, weight=2)
+check.that("100 GB on many ranks: very many pieces", long, nothing_is_faster)
 check.that("an empty buffer", check.run(64, 0, 10e-6, 1e-10), nothing_is_faster)
 check.that("where one piece more or less is easily told", few, nothing_is_faster)
 ### END HIDDEN TESTS
@@ -554,7 +564,10 @@ check.that("or a broadcast or a reduce on 3 ranks", rooted, as_nccl_tests_define
 OTHER = "1048576 262144 half none 0 57.5 0 0"
 kinds = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "gather", "scatter", "broadcast", "reduce")
 every = [check.run(OTHER, kind, n) for kind in kinds for n in (2, 3, 16, 1024)]
+LONGER = "  2097152  524288  float  sum  -1  123.4  0  0  0  99.5  0  0  0"  # in place too, as nccl-tests prints it
+more = [check.run(LONGER, kind, n) for kind in ("all_reduce", "all_gather", "reduce") for n in (1, 5)]
 check.that("eight collectives on 2, 3, 16 and 1024 ranks", every, as_nccl_tests_defines_them, weight=3)
+check.that("a line with more columns, on 1 rank and on 5", more, as_nccl_tests_defines_them)
 ### END HIDDEN TESTS
 check.score()
 

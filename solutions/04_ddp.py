@@ -108,8 +108,10 @@ check.on_nccl(even, mean_is_that_of_the_whole_batch)
 ### BEGIN HIDDEN TESTS
 several = check.runs(ranks=(1, 2, 3, 4), samples=11, seed=lambda n: 3 + n)
 few = [check.run(samples=samples, seed=9, ranks=4) for samples in (1, 3)]
+fewer = [check.run(samples=13, seed=12, columns=columns) for columns in (1, 2)]
 check.that("1 to 4 ranks", several, each_sample_once, weight=2)
 check.that("fewer samples than ranks", few, each_sample_once)
+check.that("other numbers of outputs", fewer, mean_is_that_of_the_whole_batch)
 ### END HIDDEN TESTS
 check.score()
 
@@ -149,11 +151,12 @@ check = Check("start_alike", points=3, world_size=WORLD_SIZE, device=DEVICE, har
 plain = check.run(seed=1)
 frozen = check.run(seed=2, frozen=(1,))
 tied = check.run(seed=3, hidden=(7, 7, 7), tied=(1, 2))
+inside = check.run(seed=4, buffer_in=(1,))
 by_one_broadcast_each = claims.all_of(training.parameters_are_kept, training.one_broadcast_a_tensor)
 
 check.that("trained parameters are rank 0's", [plain, frozen], training.trained_are_those_of_rank_0, weight=2)
 check.that("frozen ones too", frozen, training.frozen_are_those_of_rank_0, weight=2)
-check.that("and buffers", plain, training.buffers_are_those_of_rank_0, weight=2)
+check.that("and buffers, those of modules inside too", [plain, inside], training.buffers_are_those_of_rank_0, weight=2)
 check.that("by one broadcast for each tensor, in place", [plain, frozen, tied], by_one_broadcast_each)
 check.on_nccl(plain, training.trained_are_those_of_rank_0)
 ### BEGIN HIDDEN TESTS
@@ -202,9 +205,11 @@ frozen = check.run(seed=2, frozen=(1,))
 tied = check.run(seed=3, hidden=(7, 7, 7), tied=(1, 2))
 zeros = check.run(seed=4, zeros_on_odd=(2,))
 every = [two_steps, frozen, tied, zeros]
+twice = check.run(seed=5, passes=2, silent=False)
 check.that("gradients are the mean, and two steps those of one process", two_steps, training.as_one_process, weight=2)
 check.that("also with frozen and tied parameters", [frozen, tied], training.as_one_process, weight=2)
 check.that("also where some ranks' gradients are zeros", zeros, training.as_one_process)
+check.that("two backward passes before a step add up", twice, training.as_one_process)
 check.that("the ranks stay alike, to the last bit", every, training.alike_on_all_ranks)
 check.that("one all-reduce for each trained parameter and step, no more", every, training.one_all_reduce_a_parameter)
 ### BEGIN HIDDEN TESTS
@@ -348,6 +353,8 @@ check.that("one all-reduce, of all bytes", [once, shapes, again], buckets.one_me
 check.that("launch() does not wait for it", [once, again], buckets.launch_does_not_wait, weight=2)
 check.that("gradients are views of flat", [once, shapes], buckets.gradients_are_views)
 check.that("missing: what has not been put, and all again after wait()", [once, again], buckets.missing_is_counted)
+both = check.run(names=("weight", "bias"), times=2, beside=True)
+check.that("two buckets on their way at the same time", both, buckets.leaves_others_alone)
 check.on_nccl(once, buckets.gradients_are_the_mean)
 ### BEGIN HIDDEN TESTS
 several = check.runs(ranks=(1, 2, 3, 4), names=("bias", "column", "weight"), times=2)
@@ -442,6 +449,8 @@ check.that(
     overlaps,
     weight=3,
 )
+beside = check.run(seed=7, cap=300, beside=True)
+check.that("two models, one beside the other", beside, training.as_one_process)
 check.on_nccl(each_layer, training.as_one_process)
 ### BEGIN HIDDEN TESTS
 several = check.runs(ranks=(1, 2, 3, 4), seed=lambda n: 10 * n, cap=200, steps=3, hidden=(9, 4, 8, 8))
@@ -517,6 +526,8 @@ check.that("nothing is sent inside no_sync", passes, silent, weight=2)
 check.that("and outside one all-reduce a bucket", passes, training.one_all_reduce_a_bucket)
 check.that("after an exception inside, the ranks average again", interrupted, alike)
 check.that("one no_sync inside another", inside, silent)
+elsewhere = check.run(before="another model's", seed=6, cap=300)
+check.that("inside another model's no_sync this one averages", elsewhere, alike)
 check.on_nccl(passes[0], training.as_one_process)
 ### BEGIN HIDDEN TESTS
 several = check.runs(ranks=(1, 2, 3, 4), seed=lambda n: 10 * n, cap=200, passes=lambda n: 1 + n, steps=3, hidden=(9, 4))

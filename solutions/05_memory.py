@@ -131,9 +131,10 @@ memory_timeline(History(*history))
 #
 # **Guess first.** How many bytes of state for a parameter of 4 bytes?
 #
-# Write `adam_step` with tensor operations; `torch.optim` is refused here. It changes `parameter` in place and leaves
-# `gradient` as it is. `state` is a dict that belongs to this parameter, empty before the first step. Keep in it, as
-# tensors, what the next step needs, and nothing else, there or anywhere. The check counts the bytes.
+# Write `adam_step` with tensor operations; `torch.optim` is refused here. It changes `parameter` in place, of whatever
+# shape, also of no dimension, and however its numbers lie in memory, and leaves `gradient` as it is. `state` is a dict
+# that belongs to this parameter, empty before the first step. Keep in it, as tensors, what the next step needs, and
+# nothing else, there or anywhere. The check counts the bytes.
 
 
 # %% nbgrader={"grade_id": "adam_step", "solution": true}
@@ -177,8 +178,13 @@ others = [
     check.run(4, (7,), 4, torch.float64, {"lr": 0.3, "betas": (0.5, 0.9), "eps": 1e-2}),
     check.run(5, (2, 3, 5), 3, torch.float64, {"lr": 0.01, "betas": (0.0, 0.7), "eps": 1e-6}),
     check.run(6, (1,), 20, torch.float32, usual | {"betas": (0.8, 0.99)}),
+    check.run(9, (), 6, torch.float32, usual),
 ]
+long = check.run(10, (2,), 300, torch.float64, usual)
+turned = check.run(11, (4, 6), 3, torch.float32, usual, turned=True)
 check.that("other shapes, betas and ε", others, adam_as_torch_does_it, weight=2)
+check.that("300 steps", long, adam_as_torch_does_it)
+check.that("a matrix that lies in memory column by column", turned, adam_as_torch_does_it)
 check.that("as lean there", others, keeps_two_numbers_each)
 ### END HIDDEN TESTS
 check.score()
@@ -697,6 +703,8 @@ exact = [check.run(int(needs(5, *plan)) + more, *plan) for plan in plans for mor
 gpt_3 = [check.run(141_000_000_000, 96, 12288, 96, 50257, 2048, stage, 1024, "full") for stage in range(4)]
 check.that("to the byte, at every stage, with every recomputation", exact, the_largest_that_fits, weight=3)
 check.that("GPT-3 on 1,024 GPUs of 141 GB", gpt_3, the_largest_that_fits)
+many = check.run(250_000_000, *TOY, 0, 1, "none")
+check.that("a toy in 250 MB: twenty thousand sequences", many, the_largest_that_fits)
 ### END HIDDEN TESTS
 check.score()
 

@@ -96,7 +96,8 @@ def adamw(parameter, gradient, state, lr=1e-2, betas=(0.9, 0.999), eps=1e-5, wei
 # **Guess first.** Which stage sends more than stage 0, and how much more?
 #
 # Write `plan`: the four numbers, in bytes on *one* rank. Gradients are those held when the backward pass ends, before
-# `reduce()` is called; a single layer that is gathered for a moment does not count.
+# `reduce()` is called; a single layer that is gathered for a moment does not count. Where N does not divide Ψ, do not
+# round.
 
 
 # %% nbgrader={"grade_id": "plan", "solution": true}
@@ -132,6 +133,8 @@ for stage, what in enumerate(("plain data parallelism", "states sharded", "gradi
 ### BEGIN HIDDEN TESTS
 large = [check.run(stage, 7_500_000_000, n) for stage in range(4) for n in (1, 2, 3, 64)]
 check.that("7.5 billion parameters, 1 to 64 ranks", large, as_the_paper_says, weight=2)
+uneven = [check.run(stage, 1_001, n) for stage in range(4) for n in (3, 5)]
+check.that("a thousand and one on 3 ranks and 5", uneven, as_the_paper_says)
 ### END HIDDEN TESTS
 check.score()
 
@@ -185,9 +188,11 @@ check.that("each rank owns its chunk, a view too", [two, shapes], owns_its_chunk
 ### BEGIN HIDDEN TESTS
 several = check.runs(ranks=(1, 2, 3, 4), names=("cube", "bias"), seed=lambda n: 3 + n)
 few = check.runs(ranks=(2, 3), names=("scalar",), seed=9)
+many = check.run(names=("row", "weight", "one", "bias", "scalar", "column", "cube"), seed=11)
 everything = claims.all_of(lies_end_to_end, owns_its_chunk)
 check.that("1 to 4 ranks", several, everything, weight=2)
 check.that("fewer elements than ranks: some own nothing", few, everything)
+check.that("seven parameters", many, everything)
 ### END HIDDEN TESTS
 check.score()
 
@@ -585,8 +590,8 @@ check.score()
 #
 # Write `checkpoint`. It returns `{name: {"parameter": …, "exp_avg": …, "exp_avg_sq": …}}` on every rank, for each name
 # of `module.named_parameters()` a dict of three whole tensors in the parameter's shape. `zero` is a `Zero1`, `Zero2` or
-# `Zero3` over the module's layers that has made a step; its layers may come in another order than the names. Leave
-# everything as you found it: what was freed stays freed.
+# `Zero3` over the module's layers that has made a step; its layers may come in another order than the names. The
+# tensors are copies, which a later step does not change. Leave everything as you found it: what was freed stays freed.
 
 
 # %% nbgrader={"grade_id": "checkpoint", "solution": true}

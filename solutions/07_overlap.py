@@ -386,6 +386,8 @@ inside = check.run(record([(0, 8), (2, 3), (2.5, 6)], [(1, 9)]))
 in_a_gap = check.run(record([(0, 2), (5, 7)], [(1, 6)]))
 silent = check.run(record([(0, 2), (5, 7)], []))
 many = [check.run(record(some(chance.randrange(6)), some(chance.randrange(6)))) for _ in range(30)]
+between = check.run(record([(0, 0.3), (0.7, 1 / 3 + 1)], [(0.1, 0.71), (1.3, 2 / 3 + 1), (5.00001, 5.00003)]))
+check.that("moments between the ticks of any clock", between, as_covered)
 check.that("computing inside computing", inside, as_covered)
 check.that("a gap between two parts of the computing", in_a_gap, as_covered)
 check.that("no communication at all", silent, as_covered)
@@ -445,6 +447,19 @@ models = [
     for _ in range(20)
 ]
 check.that("20 other models and links", models, none_is_sooner, weight=3)
+valleys = [
+    ([0.004, 0.001, 0.004, 0.008, 0.002], [3_000_000, 3_000_000, 5_000_000, 5_000_000, 1_000_000]),
+    ([0.001, 0.002, 0.008, 0.002, 0.008, 0.001], [5_000_000, 3_000_000, 5_000_000, 1_000_000, 3_000_000, 5_000_000]),
+]
+valleys += [
+    (
+        [chance.choice((0.001, 0.002, 0.004, 0.008)) for _ in range(n)],
+        [chance.choice((1, 2, 3, 5)) * 1_000_000 for _ in range(n)],
+    )
+    for n in (4, 5, 6, 7) * 8
+]
+up_and_down = [check.run(*valley, CAPS, 3e-3, 1e-9) for valley in valleys]
+check.that("where a larger cap is worse and a still larger one better", up_and_down, none_is_sooner)
 ### END HIDDEN TESTS
 check.score()
 
@@ -569,6 +584,7 @@ check.that("one stage never waits", check.run(1, 0.05, 1), the_fewest)
 ### BEGIN HIDDEN TESTS
 others = [check.run(p, share, v) for p in (2, 6, 16) for share in (0.03, 0.25, 0.7) for v in (1, 2, 3)]
 check.that("other pipelines", others, the_fewest, weight=2)
+check.that("300 stages, one part in a thousand idle", check.run(300, 0.001, 1), the_fewest)
 check.that("one stage, other numbers", check.run(1, 0.5, 2), the_fewest)
 ### END HIDDEN TESTS
 check.score()
@@ -608,8 +624,8 @@ in_flight = claims.counts(lambda i, stages, micro_batches: pipeline.micro_batche
 check.that("each of 4 stages, 16 micro-batches", [check.run(i, 4, 16) for i in range(4)], in_flight)
 check.that("fewer micro-batches than stages", [check.run(i, 5, 3) for i in range(5)], in_flight)
 ### BEGIN HIDDEN TESTS
-others = [check.run(i, stages, m) for stages in (2, 8, 30) for i in (0, 1, stages - 1) for m in (8, 9, 64)]
-check.that("2, 8 and 30 stages, other numbers of micro-batches", others, in_flight)
+others = [check.run(i, stages, m) for stages in (2, 8, 30, 200) for i in (0, 1, stages - 1) for m in (8, 9, 64, 500)]
+check.that("2, 8, 30 and 200 stages, other numbers of micro-batches", others, in_flight)
 few = [check.run(i, stages, m) for stages, m in ((1, 1), (7, 1), (8, 6)) for i in range(stages)]
 check.that("other pipelines with few micro-batches", few, in_flight)
 ### END HIDDEN TESTS
@@ -717,6 +733,8 @@ check.that("often last by little, or seldom by much", often_by_little, names_the
 shares = [check.run([[0, late, 0, 3, 1], [99, 98, 97, 108, 99]], 1) for late in (13, 15, 17)]
 check.that("near 60 % of all charges, on 5 ranks", shares, names_the_straggler)
 check.that("one rank is always early", early, names_the_straggler)
+nine = [check.run(times(9, [late], 0.002, 0.0001, seed=4), 0.0005) for late in (8, 6)]
+check.that("nine ranks", nine, names_the_straggler)
 check.that("two ranks", pair, names_the_straggler)
 ### END HIDDEN TESTS
 check.score()

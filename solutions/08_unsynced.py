@@ -62,7 +62,7 @@ import torch.distributed as dist
 # - For each batch: one step of `optimizer`, on the gradient of `loss_of(model, batch)`. An optimizer has `zero_grad()`
 #   and `step()`.
 # - After every `h`-th step, and after the last one: the parameters that are trained (`p.requires_grad`) become their
-#   mean over the ranks, in place. If the last step is an `h`-th one, that happens once.
+#   mean over the ranks, in place: in the memory that they have. If the last step is an `h`-th one, that happens once.
 # - Nothing else is sent. What the optimizer remembers stays with its rank.
 #
 # All ranks begin with the same parameters and have the same number of batches. The call you need is `dist.all_reduce`.
@@ -187,7 +187,9 @@ check.on_nccl(other, local_steps.as_nesterov)
 everything = claims.all_of(local_steps.sends_its_own_change, local_steps.stays_alike)
 options = {"lr": 0.3, "momentum": 0.8, "rounds": 5, "shapes": ((4, 4), (), (11,))}
 several = check.runs(ranks=(1, 2, 3, 4), seed=lambda n: 10 + n, **options)
+two = check.run(seed=20, lr=0.5, momentum=0.7, beside=True, ranks=2)
 check.that("1 to 4 ranks, five rounds", several, everything, weight=2)
+check.that("two models, in turn", two, local_steps.as_nesterov)
 ### END HIDDEN TESTS
 check.score()
 
@@ -449,6 +451,8 @@ kinds = (((), "float64"), ((2, 1, 5), "bfloat16"))
 shapes = [check.run(kind="kite", seed=20, shape=shape, precision=precision) for shape, precision in kinds]
 check.that("seven graphs on 1 to 4 ranks", several, everything, weight=2)
 check.that("other shapes and types", shapes, everything)
+more = [*check.runs(ranks=(6,), kind="ring", seed=30), *check.runs(ranks=(5,), kind="kite", seed=31)]
+check.that("5 and 6 ranks", more, everything)
 ### END HIDDEN TESTS
 check.score()
 
@@ -715,11 +719,14 @@ check.that("a bit for a number is sent", [even, uneven, zeros], compressed.sends
 check.that("the vector stays what it was", [even, uneven], compressed.leaves_its_vector)
 check.on_nccl(uneven, compressed.votes)
 ### BEGIN HIDDEN TESTS
-several = check.runs(ranks=(1, 2, 3, 4), size=lambda n: 100 + n, seed=lambda n: 10 + n)
+several = check.runs(ranks=(1, 2, 3, 4, 7), size=lambda n: 100 + n, seed=lambda n: 10 + n)
 few = check.runs(ranks=(2, 4), size=1, seed=20, kind="negative")
 packing = claims.all_of(compressed.packs_eight_in_a_byte, compressed.unpacks)
 check.that(
-    "1 to 4 ranks, other sizes", [*several, *few], claims.all_of(packing, compressed.sends_a_bit_a_number), weight=2
+    "1 to 4 ranks and 7, other sizes",
+    [*several, *few],
+    claims.all_of(packing, compressed.sends_a_bit_a_number),
+    weight=2,
 )
 check.that("the vectors stay", several, compressed.leaves_its_vector)
 ### END HIDDEN TESTS
@@ -794,8 +801,10 @@ check.on_nccl(wide, compressed.as_one_process)
 everything = claims.all_of(compressed.sends_its_own_product, compressed.stays_alike)
 several = check.runs(ranks=(1, 2, 3, 4), shape=(11, 7), r=lambda n: min(n, 3), seed=lambda n: 10 + n, steps=4)
 full = check.runs(ranks=(2, 3), shape=(3, 8), r=3, seed=20)
+two = check.run(shape=(9, 6), r=2, seed=21, beside=True, ranks=2)
 check.that("1 to 4 ranks, four steps", several, everything, weight=2)
 check.that("r as large as the matrix allows", full, everything)
+check.that("two layers, in turn", two, compressed.as_one_process)
 ### END HIDDEN TESTS
 check.score()
 

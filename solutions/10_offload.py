@@ -439,6 +439,8 @@ deep = [check.run(seed=30 + k, k=k, widths=tuple(range(18, 32)), back=True) for 
 beside = claims.all_of(window.forward_copies_beside_the_work, window.backward_copies_beside_the_work)
 check.that("3 layers, windows from 1 to 9", large, claims.all_of(lean, cheap))
 check.that("13 layers in a window of 4 or 5", deep, claims.all_of(lean, cheap, beside), weight=2)
+wide = check.run(seed=38, k=8, widths=tuple(range(18, 32)), back=True)
+check.that("and in one of 8", wide, claims.all_of(lean, cheap, beside))
 ### END HIDDEN TESTS
 check.score()
 
@@ -501,6 +503,8 @@ uneven = [
 ]
 ends = [check.run([2.0], [5.0]), check.run([0.0] * 5, [2.0] * 5), check.run([1.0] * 4, [0.0] * 4)]
 check.that("uneven layers", uneven, as_it_goes, weight=2)
+thirty = check.run([0.1] * 20 + [15.0] + [0.1] * 9, [1.0] * 30)
+check.that("a large layer behind twenty small ones", thirty, as_it_goes)
 check.that("one layer, and copies or computations that take no time", ends, as_it_goes)
 ### END HIDDEN TESTS
 check.score()
@@ -593,6 +597,8 @@ bf16 = check.run(size=500, block=32, seed=7, bf16=True)
 check.that("other sizes and blocks", others, quantised.takes_the_bytes, weight=2)
 check.that("no numbers, and nothing but zeros", empty, quantised.takes_the_bytes)
 check.that("more numbers of bf16", bf16, quantised.takes_the_bytes)
+tiny = check.run(size=100, block=16, seed=8, kind="tiny")
+check.that("numbers of 1e-25", tiny, quantised.takes_the_bytes)
 ### END HIDDEN TESTS
 check.score()
 
@@ -650,9 +656,9 @@ check.on_nccl(even, quantised.all_have_the_same_bits)
 everything = claims.all_of(
     quantised.all_have_the_same_bits, quantised.sends_one_byte_a_number, quantised.shards_stay_exact
 )
-several = check.runs(ranks=(1, 2, 3, 4), size=lambda n: 301 + n, block=48, seed=lambda n: 10 + n)
+several = check.runs(ranks=(1, 2, 3, 4, 6), size=lambda n: 301 + n, block=48, seed=lambda n: 10 + n)
 few = check.runs(ranks=(3, 4), size=2, block=8, seed=3)
-check.that("1 to 4 ranks", several, everything, weight=2)
+check.that("1 to 4 ranks and 6", several, everything, weight=2)
 check.that("fewer numbers than ranks, nothing changed", few, everything)
 ### END HIDDEN TESTS
 check.score()
@@ -711,11 +717,11 @@ others = [check.run(size=50, block=16, seed=5, ranks=1), check.run(size=2, block
 check.that("a single rank, and fewer numbers than ranks", others, quantised.sends_each_part_once)
 check.on_nccl(even, quantised.sums_within_half_a_step_each)
 ### BEGIN HIDDEN TESTS
-several = check.runs(ranks=(1, 2, 3, 4), size=lambda n: 301 + n, block=48, seed=lambda n: 10 + n)
+several = check.runs(ranks=(1, 2, 3, 4, 6), size=lambda n: 301 + n, block=48, seed=lambda n: 10 + n)
 few = check.runs(ranks=(3, 4), size=2, block=8, seed=3)
 zeros = check.run(size=60, block=8, seed=4, kind="half", ranks=3)
 lean = claims.all_of(quantised.sends_each_part_once, quantised.vectors_stay)
-check.that("1 to 4 ranks", several, lean, weight=2)
+check.that("1 to 4 ranks and 6", several, lean, weight=2)
 check.that("fewer numbers than ranks, and zeros", [*few, zeros], lean)
 ### END HIDDEN TESTS
 check.score()

@@ -73,7 +73,7 @@ class Check:
         self.points, self.world_size, self.device, self.built_from = points, world_size, device, built_from
         self.verdicts: list[Verdict] = []  # filled by ``score``
         self._students, self._harness, self._ranks = (function, *uses), harness, ranks
-        self._of_data = of_data
+        self._of_data, self._of_data_said = of_data, dict[int, str | None]()
         self._globals: tuple[str, ...] = ()  # which the function assigns to
         self._runs: list[Run] = []
         self._twins: list[tuple[Run, Claim]] = []  # by NCCL's rules
@@ -189,10 +189,16 @@ class Check:
             try:
                 problem = claim(run)
                 if problem is None and run.case.kept:
-                    problem = traffic.made_of_data(run)
+                    problem = self._not_of_data(run)
             except Exception as error:
                 problem = f"what came back cannot be checked ({type(error).__name__}: {error})"
         return None if problem is None else where + problem + self._kept_between_calls(run)
+
+    def _not_of_data(self, run):
+        """``traffic.made_of_data``, which takes a while, once for each run."""
+        if id(run) not in self._of_data_said:
+            self._of_data_said[id(run)] = traffic.made_of_data(run)
+        return self._of_data_said[id(run)]
 
     def _kept_between_calls(self, run):
         """Where a run ended and is wrong: whether the function assigns to globals, which live on to the next call."""
@@ -210,6 +216,9 @@ class Check:
                     return f"rank {rank} used a collective of ringzero; {rule}"
                 if op.kind not in (*self.built_from, *library, "barrier"):
                     return f"rank {rank} called {op.kind}; {rule}"
+        if True in run.moved:
+            rank = run.moved.index(True)
+            return f"rank {rank} gave its tensor other memory; write into that which it has: its caller looks there"
         kinds = {op.kind for operations in run.operations for op in operations}
         if run.numel and run.world_size > 1 and not kinds & {*self.built_from, *library}:
             return "no rank sent anything"

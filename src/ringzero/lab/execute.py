@@ -163,6 +163,7 @@ def _fill(run, reports):
         setattr(run, attribute, [report[attribute] for report in reports])
     run.given = [report.get("given", []) for report in reports]
     run.views = [report.get("view") for report in reports]
+    run.moved, run.again = ([report.get(what, False) for report in reports] for what in ("moved", "again"))
     run.operations = [[Operation(*op) for op in report["operations"]] for report in reports]
     run.device = reports[0]["device"]
 

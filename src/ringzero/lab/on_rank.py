@@ -27,8 +27,8 @@ PATIENCE_AFTER_AN_ERROR_SECONDS = 0.3
 # A loop is endless that computes for so long and sends nothing, or computes for so long and sends so often: ten times
 # what a right solution does. Where there are more ranks than cores, each gets its part of the seconds, so that they are
 # over after as long.
-ENDLESS_SECONDS = 3.0
-MANY_OPERATIONS = 5_000
+ENDLESS_SECONDS = 2.5
+MANY_OPERATIONS = 2_000
 LOOK_SECONDS = 0.1  # of CPU time, between two looks at what a rank does
 GUARD = 8  # elements on either side of a tensor that the function must not touch
 GO_ON, STOP = "go on", "stop"  # what comes after a case
@@ -160,6 +160,7 @@ class Player:
         self._function, self._rank = function, torch.distributed.get_rank()
         self._watched = watched  # whether the first element of each message is to be kept
         self._kept = []  # tensors of the cases played: a message nobody waited for may still land in one
+        self._returned = []  # and those that were returned: a later call may not write into their memory
         self._before = 0  # how many operations this rank had recorded when the case began
 
     def play(self, case: Case) -> dict:
@@ -188,7 +189,9 @@ class Player:
             watching.finish()
         return {
             "returned": value,
-            "after": tensor,
+            "after": None if buffer is None else buffer[GUARD:-GUARD],
+            "moved": tensor is not None and buffer is not None and not tensor.is_set_to(buffer[GUARD:-GUARD]),
+            "again": self._is_returned_again(value, buffer),
             "guards_kept": buffer is None or not bool(buffer[:GUARD].any() or buffer[-GUARD:].any()),
             "given": given,
             "view": _view(value, buffer),
@@ -196,6 +199,16 @@ class Player:
             "time": time.time(),
             "device": (torch.get_default_device() if tensor is None else tensor.device).type,
         }
+
+    def _is_returned_again(self, value, buffer):
+        """Whether the memory of a tensor that was returned is that of one that an earlier call returned."""
+        if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+            return False
+        where = value.untyped_storage()
+        again = any(where.data_ptr() == each.data_ptr() != 0 for each in self._returned)
+        if buffer is None or where.data_ptr() != buffer.untyped_storage().data_ptr():
+            self._returned.append(where)
+        return again
 
     def error_report(self, error: BaseException) -> dict:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if sources.is_callers(frame.filename)]

@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
+from ringzero.record import sources
 from ringzero.record.recording_group import TracedProcessGroup
 
 # Methods of a process group, and which argument holds what this rank gives.
@@ -28,9 +29,15 @@ GIVEN = {
 }
 GROUPS = ("_new_process_group_helper", "_get_default_store", "_get_process_group_store")  # all others call these
 STORES = ("FileStore", "TCPStore", "HashStore", "ProcessGroupGloo")
+_STANDARD = os.path.dirname(os.__file__) + os.sep
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-SOCKETS = ("socket.connect", "socket.bind", "socket.sendto", "mmap.__new__")
+SOCKETS = ("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "mmap.__new__")
 LINKS = ("os.link", "os.symlink", "os.setxattr")  # can say something, too
+# A library may have its reasons, at an import for instance: only a caller is kept from these.
+FOLDERS = ("os.mkdir", "os.rmdir", "os.rename", "os.remove", "os.truncate", "os.utime", "os.chmod", "os.chown")
+PROGRAMS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "sqlite3.connect", "ctypes.dlopen")
+STORAGES = ("from_file", "_new_with_file", "_new_shared", "_new_shared_fd_cpu", "_new_shared_filename_cpu")
+SAVES = ("serialize_file", "save_file")  # of safetensors, which writes without Python
 
 _closed = False  # whether files and sockets are closed now
 _hooked = False  # an audit hook cannot be taken out again
@@ -93,8 +100,15 @@ def no_other_way() -> Iterator[None]:
         if "_get_backend" not in vars(TracedProcessGroup):  # it is there inside another ``no_other_way``
             stack.callback(delattr, TracedProcessGroup, "_get_backend")
             TracedProcessGroup._get_backend = _for_torch_alone(TracedProcessGroup._get_backend)  # type: ignore[method-assign]
-        stack.callback(setattr, torch, "from_file", torch.from_file)
-        torch.from_file = _refuse
+        stack.callback(setattr, dist.ProcessGroup, "get_group_store", dist.ProcessGroup.get_group_store)
+        dist.ProcessGroup.get_group_store = _refuse  # type: ignore[method-assign]
+        for thing, names in _writers():
+            for name in names:
+                if name in vars(thing):
+                    stack.callback(setattr, thing, name, vars(thing)[name])
+                else:  # inherited
+                    stack.callback(delattr, thing, name)
+                setattr(thing, name, staticmethod(_no_file) if isinstance(thing, type) else _no_file)
         stack.callback(setattr, torch._C, "PyTorchFileWriter", torch._C.PyTorchFileWriter)
         torch._C.PyTorchFileWriter = _into_buffers_alone(torch._C.PyTorchFileWriter)  # type: ignore[assignment,misc]
         world: dict[Any, Any] = distributed_c10d._world.pg_map
@@ -104,6 +118,14 @@ def no_other_way() -> Iterator[None]:
         stack.callback(_close, _closed)
         _closed = True
         yield
+
+
+def _writers():
+    """What reaches files and shared memory without an event that Python could audit: ``(module or class, names)``."""
+    yield torch, ("from_file",)
+    yield torch.UntypedStorage, [name for name in STORAGES if hasattr(torch.UntypedStorage, name)]
+    for module in [module for name, module in sys.modules.items() if name.partition(".")[0] == "safetensors"]:
+        yield module, [name for name in SAVES if hasattr(module, name)]
 
 
 def _into_buffers_alone(writer: Callable) -> Callable:
@@ -141,10 +163,26 @@ def _refuse_writing(path):
     raise PermissionError(f"{path!r} is opened for writing: ranks may talk through the default group alone")
 
 
+def _no_file(*_, **__):
+    raise PermissionError("a file, or memory that others share: ranks may talk through the default process group alone")
+
+
 def _audit(event, args):
     if not _closed:
         return
     if event == "open" and isinstance(args[2], int) and args[2] & WRITES:
         _refuse_writing(args[0])
-    if event in (*SOCKETS, *LINKS):
+    if event in (*SOCKETS, *LINKS) or (event in (*FOLDERS, *PROGRAMS) and _is_a_callers()):
         raise PermissionError(f"{event}: ranks may talk through the default process group alone")
+
+
+def _is_a_callers():
+    """Whether no library but Python's own lies between a caller's line and this event."""
+    frame = sys._getframe(2)
+    while frame is not None and _is_standard(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame is not None and sources.is_callers(frame.f_code.co_filename)
+
+
+def _is_standard(filename):
+    return filename.startswith(("<frozen", _STANDARD)) and "-packages" not in filename

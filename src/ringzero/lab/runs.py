@@ -73,9 +73,10 @@ class Run:
     """A case and what came of it. ``problem`` says why there are no results, else it is None.
 
     ``returned``, ``after`` (the tensor after the call), ``guards_kept`` (whether nothing was written around it),
-    ``given`` (copies of the tensors it handed to the process group, in the order of the calls, where the case keeps
-    them), ``views`` (at which element of the tensor the returned one begins, None if it is no view of it),
-    ``operations`` and ``printed`` have one entry for each rank.
+    ``moved`` (whether the function gave its tensor other memory), ``again`` (whether the returned tensor lies in memory
+    that an earlier call returned), ``given`` (copies of the tensors it handed to the process group, in the order of the
+    calls, where the case keeps them), ``views`` (at which element of the tensor the returned one begins, None if it is
+    no view of it), ``operations`` and ``printed`` have one entry for each rank.
     """
 
     case: Case
@@ -85,6 +86,8 @@ class Run:
     guards_kept: list = field(default_factory=list)
     given: list[list[torch.Tensor]] = field(default_factory=list)
     views: list = field(default_factory=list)
+    moved: list = field(default_factory=list)
+    again: list = field(default_factory=list)
     operations: list[list[Operation]] = field(default_factory=list)
     printed: list[str] = field(default_factory=list)
     device: str = "cpu"

@@ -66,6 +66,15 @@ def launch_does_not_wait(run: Run) -> str | None:
     return None
 
 
+@given(gradients_are_the_mean)
+def leaves_others_alone(run: Run) -> str | None:
+    """Of two buckets that are on their way at the same time each has its own mean."""
+    for rank, report in enumerate(run.reports):
+        if not report.ones:
+            return f"on rank {rank} two buckets were on their way at the same time, and the other one's mean is wrong"
+    return None
+
+
 def missing_is_counted(run: Run) -> str | None:
     """Each put makes one parameter less missing, and after wait() all are again."""
     n, times = len(run.option("names")), run.option("times", 1)

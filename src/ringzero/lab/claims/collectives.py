@@ -122,6 +122,18 @@ def returns_a_view(run: Run) -> str | None:
     return None
 
 
+def returns_new_memory(run: Run) -> str | None:
+    """What each rank returns is a tensor of its own: no view of the one it was given, nor of one returned before."""
+    for rank, (begins, again) in enumerate(zip(run.views, run.again, strict=True)):
+        if begins is not None and run.returned[rank].numel():
+            return f"what rank {rank} returns lies in the memory of the tensor that it was given: it is no new one"
+        if again:
+            return f"what rank {rank} returns lies where an earlier call's result is, which is overwritten now"
+        if run.returned[rank].dtype != run.case.dtype:
+            return f"what rank {rank} returns is {run.returned[rank].dtype}, and it was given {run.case.dtype}"
+    return None
+
+
 def returns_everyones_chunk(run: Run) -> str | None:
     """Rank r returns everyone's chunk r in one tensor, rank 0's first."""
     expected = [torch.cat([run.part(x, rank) for x in run.inputs]) for rank in range(run.world_size)]

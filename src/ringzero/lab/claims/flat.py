@@ -97,6 +97,8 @@ def lets_the_rest_go(run: Run) -> str | None:
         if report.bytes > mine:
             kept = f"keeps {report.bytes} bytes alive: return a copy"
             return f"on rank {rank} the shard of {mine} bytes is a view that {kept}"
+        if report.elsewhere > 64:
+            return f"on rank {rank} {report.elsewhere} bytes besides the shard are still held afterwards: let them go"
     return None
 
 

@@ -14,6 +14,7 @@ from ringzero.collectives import ALGORITHMS
 from ringzero.lab.runs import Claim, Run
 
 MOST_RANKS = 8  # of a run whose messages are compared with the sums over all sets of ranks
+LOOKED_AT = 50  # elements of which it is asked how a rank got them
 
 
 def log2_rounded_up(n: int) -> int:
@@ -97,24 +98,80 @@ def nobody_waits_for_all(run: Run) -> str | None:
 
 
 def made_of_data(run: Run) -> str | None:
-    """Every message has numbers of the ranks' tensors in it, or of sums of them over some of the ranks.
+    """Messages are made of the ranks' tensors, and what a rank has in the end has come to it in messages.
 
-    Half of its elements, at least: chunks may be filled up. Of which element they are is not looked at. There are 2^N
-    sums, so runs with many ranks are not looked at; each check has runs with few.
+    Of each message half of the elements, at least, are numbers of the ranks' tensors, or of sums of them over some of
+    the ranks: chunks may be filled up. And where a rank ends with a number that has other ranks' in it, numbers with
+    these ranks' in it were sent to it. There are 2^N sums, so runs with many ranks are not looked at; each check has
+    runs with few.
     """
-    if run.world_size > MOST_RANKS:
+    if run.world_size > MOST_RANKS or not run.numel:
         return None
     wide = torch.stack(run.inputs).to(torch.float64 if run.case.dtype.is_floating_point else torch.int64)
-    sums = [wide[list(some)].sum(0) for n in range(1, run.world_size + 1) for some in combinations(range(len(wide)), n)]
-    known = torch.stack(sums).to(run.case.dtype).to(wide.dtype).unique()
+    some = [ranks for n in range(1, run.world_size + 1) for ranks in combinations(range(len(wide)), n)]
+    sums = torch.stack([wide[list(ranks)].sum(0) for ranks in some]).to(run.case.dtype).to(wide.dtype)
+    known = sums.unique()
     for rank, given in enumerate(run.given):
         for number, tensor in enumerate(given, 1):
-            if tensor.numel() and torch.isin(tensor.flatten().to(wide.dtype), known).float().mean() < 0.5:
+            if tensor.numel() and _are_among(tensor.flatten().to(wide.dtype), known).float().mean() < 0.5:
                 return (
                     f"of what rank {rank} hands over, tensor {number}, of {tensor.numel()} numbers, "
                     "holds nothing of any rank's tensor: how does the data travel?"
                 )
+    return _came_in_messages(run, some, wide, sums)
+
+
+def _are_among(these, known):
+    """Which of ``these`` are in ``known``, which is sorted."""
+    if not len(known):
+        return torch.zeros_like(these, dtype=torch.bool)
+    return known[torch.searchsorted(known, these).clamp(max=len(known) - 1)] == these
+
+
+def _came_in_messages(run, some, inputs, sums):
+    """Why a number that a rank ends with cannot be from the messages to it; ``sums`` are those over the ranks ``some``.
+
+    Some elements of its tensor are looked at, and where it returned nothing but numbers of other ranks, all of these.
+    """
+    members = torch.tensor([[rank in ranks for rank in range(run.world_size)] for ranks in some], device="cpu")
+    looked_at = torch.linspace(0, run.numel - 1, min(run.numel, LOOKED_AT), device="cpu").long()
+    sums = sums[:, looked_at]
+    for rank in range(run.world_size):
+        sent = [tensor.flatten() for tensor in _sent_to(run, rank)]
+        received = torch.cat([inputs[rank][:0], *sent]).to(inputs.dtype).unique()
+        came = _are_among(sums, received)
+        heard = torch.stack([came[members[:, r]].any(0) | (r == rank) for r in range(run.world_size)])
+        proved = (members[:, :, None] <= heard).all(1)  # of each sum: all that is in it was sent to this rank
+        after = run.after[rank].to(inputs.dtype)[looked_at]
+        is_sum = sums == after
+        missing = after[is_sum.any(0) & ~(is_sum & proved).any(0)]
+        returned = run.returned[rank]
+        if (
+            isinstance(returned, torch.Tensor)
+            and _are_among(returned.flatten().to(inputs.dtype), inputs.unique()).all()
+        ):
+            there = _are_among(inputs, returned.flatten().to(inputs.dtype).unique())
+            came = _are_among(inputs, received)
+            came[rank] = True
+            other = inputs[there & ~came]
+            missing = torch.cat([missing, other[~_are_among(other, inputs[there & came].unique())]])
+        if missing.numel():
+            return (
+                f"rank {rank} ends with {missing[0]:.10g}, which has other ranks' numbers in it, and no message to it "
+                "has these: how does the data travel?"
+            )
     return None
+
+
+def _sent_to(run, rank):
+    """The tensors that the others sent to ``rank``; all that was handed over, where not all of it was sent so."""
+    found: list[torch.Tensor] = []
+    for given, operations in zip(run.given, run.operations, strict=True):
+        sends = [op for op in operations if op.kind == "send"]
+        if len(sends) != len(given):
+            return [tensor for given in run.given for tensor in given]
+        found += [tensor for op, tensor in zip(sends, given, strict=True) if op.peer_rank == rank]
+    return found
 
 
 def _verb(kind):

@@ -143,7 +143,8 @@ def mean_is_that_of_the_whole_batch(run: Run) -> str | None:
     """The mean over ranks of the gradients of the parts is the gradient of the whole batch, and so is the loss."""
     model = training.Model(run.option("seed"))
     x, y = training.batch(run.option("seed"), run.option("samples"))
-    loss = (model(x) - y).square().mean()
+    columns = run.option("columns", training.OUTPUTS)
+    loss = (model(x) - y)[:, :columns].square().mean()
     loss.backward()
     gradients = {name: p.grad for name, p in model.named_parameters()}
     mean = {name: sum(report.gradients[name] for report in run.reports) / run.world_size for name in gradients}
@@ -157,6 +158,9 @@ def mean_is_that_of_the_whole_batch(run: Run) -> str | None:
 def each_sample_once(run: Run) -> str | None:
     """No sample is on two ranks, none is left out, and no rank has more than its share rounded up."""
     samples = run.option("samples")
+    for rank, report in enumerate(run.reports):
+        if report.calls > 1:
+            return f"rank {rank} called the model {report.calls} times; once, with all of its samples, is enough"
     taken = [report.seen.shape[0] for report in run.reports]
     most = -(-samples // run.world_size)
     if max(taken) > most:

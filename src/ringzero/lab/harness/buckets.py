@@ -15,25 +15,42 @@ def gradient(rank: int, name: str, turn: int) -> torch.Tensor:
     return torch.randn(SHAPES[name], generator=source, device="cpu")
 
 
-def fill_and_reduce(bucket_class: Callable, names: tuple, times: int = 1, without: tuple = ()) -> dict:
-    """On a rank: one bucket used so many times; the parameter ``without[rank]`` gets no gradient the last time."""
+def fill_and_reduce(
+    bucket_class: Callable, names: tuple, times: int = 1, without: tuple = (), beside: bool = False
+) -> dict:
+    """On a rank: one bucket used so many times; the parameter ``without[rank]`` gets no gradient the last time.
+
+    ``beside``: another one, of ones, is on its way at the same time; it is full before, and leaves and ends after it.
+    """
     rank, device = dist.get_rank(), torch.get_default_device()
     parameters = {name: torch.nn.Parameter(torch.zeros(SHAPES[name])) for name in names}
     bucket, none = bucket_class(list(parameters.values())), without[rank : rank + 1]
-    counts = [len(bucket.missing)]
+    counts, others = [len(bucket.missing)], [torch.nn.Parameter(torch.zeros(SHAPES[name])) for name in names]
+    other = bucket_class(others) if beside else None
     for turn in range(times):
+        if other is not None:
+            for p in others:
+                p.grad = torch.ones_like(p)
+                other.put(p)
         for name, p in reversed(parameters.items()):
             p.grad = None if turn == times - 1 and name in none else gradient(rank, name, turn).to(device)
             bucket.put(p)
             counts.append(len(bucket.missing))
         bucket.launch()
         launched = time.time()
+        if other is not None:
+            other.launch()
         bucket.wait()
+        if other is not None:
+            other.wait()
     where = bucket.flat.untyped_storage().data_ptr()
     gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
     return {
         "gradients": {name: kept.clone() for name, kept in gradients.items()},
         "views": [name for name, kept in gradients.items() if kept.untyped_storage().data_ptr() == where],
+        "ones": all(p.grad is not None and bool(torch.eq(p.grad, 1).all()) for p in others)
+        if beside
+        else True,  # the mean of the other one's
         "numel": bucket.flat.numel(),
         "launched": launched,  # the time when the last launch() returned
         "missing": [*counts, len(bucket.missing)],  # after each put, and after the last wait

@@ -163,13 +163,21 @@ def start_of(shape: tuple, r: int, seed: int) -> torch.Tensor:
     return numbers((shape[1], r), 77 + 1000 * seed)
 
 
-def power(make: Callable, *, shape: tuple, r: int, seed: int, steps: int = 3, kind: str = "normal") -> dict:
-    """``mean(matrix)`` of what ``make(q)`` made, step after step; the tensors ``sent`` and how many after each step."""
+def power(
+    make: Callable, *, shape: tuple, r: int, seed: int, steps: int = 3, kind: str = "normal", beside: bool = False
+) -> dict:
+    """``mean(matrix)`` of what ``make(q)`` made, step after step; the tensors ``sent`` and how many after each step.
+
+    ``beside``: another one is made, too, and has its steps in turn with the first.
+    """
     rank, here = dist.get_rank(), torch.get_default_device()
     q, means, sent_after, kept = start_of(shape, r, seed).to(here), [], [], True
     with unaided(*UNSYNCED), payloads() as sent:
         compressor = make(q)
+        other = make(q.clone()) if beside else None
         for step in range(steps):
+            if other is not None:
+                other.mean(matrix_of(shape, seed + 1000, step, rank, kind).to(here))
             matrix = matrix_of(shape, seed, step, rank, kind).to(here)
             before = matrix.clone()
             means.append(returned.tensor("mean", compressor.mean(matrix)))

@@ -5,11 +5,13 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 
+from ringzero.collectives.run import forget_scratch
 from ringzero.lab.harness import returned
+from ringzero.lab.harness.kept import Kept
 from ringzero.lab.harness.sharded import must_have_memory, numbers, plainly
 from ringzero.lab.runs import part
 
-SHAPES = {"weight": (7, 5), "bias": (7,), "scalar": (), "column": (4, 1), "cube": (2, 3, 5)}
+SHAPES = {"weight": (7, 5), "bias": (7,), "scalar": (), "column": (4, 1), "cube": (2, 3, 5), "row": (1, 6), "one": (1,)}
 SQUARE = {"weight": (6, 6), "bias": (6,)}  # of ``come_and_go``
 
 
@@ -47,8 +49,14 @@ def reduce_once(mean_gradient: Callable, flat_class: Callable, sizes: tuple, see
     flat = flat_class(parameters)
     for i, p in enumerate(parameters):
         p.grad = None if i in without[rank : rank + 1] else gradient(sizes[i], seed, rank, i).to(here)
-    shard = mean_gradient(flat)
+    there = [flat.whole, *parameters]
+    with Kept() as kept:
+        for x in there:
+            x.detach()  # counts what is used here, whoever made it
+        shard = returned.must_be_a_tensor("mean_gradient", mean_gradient(flat))
+        forget_scratch()  # the ring's own
     return {
+        "elsewhere": kept.tensors - shard.untyped_storage().nbytes() - _bytes_of(there),  # what it made and keeps
         "shard": returned.tensor("mean_gradient", shard),
         "bytes": shard.untyped_storage().nbytes(),
         "left": [i for i, p in enumerate(parameters) if p.grad is not None],

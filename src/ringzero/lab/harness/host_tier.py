@@ -64,7 +64,7 @@ def train(
     Reported are the ``values`` after each step; bytes that the device ``held`` and that were ``copied`` (to the host,
     to the device), when made and after each step; and of the last step the ``peak`` of the device's bytes in its
     backward passes, and the ``events`` and ``seconds`` of those passes and of the rest. ``where`` is each parameter's
-    tier at the end.
+    tier at the end; ``kept`` says whether they have the memory that they began with.
     """
     from ringzero.zero.home import Host
 
@@ -75,6 +75,7 @@ def train(
             torch.nn.Parameter(tiers.on_device(start_of(seed, i, size).to(kind).clone()))
             for i, (size, kind) in enumerate(zip(sizes, kinds, strict=True))
         ]
+        places = [p.data_ptr() for p in parameters]
         report: dict[str, Any] = {"values": [], "held": [], "copied": []}
 
         def note():
@@ -101,6 +102,7 @@ def train(
             report["values"].append([p.tolist() for p in parameters])
             note()
         report["where"] = [tiers.tier_of(p) for p in parameters]
+        report["kept"] = places == [p.data_ptr() for p in parameters]
     return report
 
 

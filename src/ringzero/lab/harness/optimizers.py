@@ -22,12 +22,16 @@ def start_and_gradients(seed: int, shape: tuple, steps: int) -> tuple[torch.Tens
 
 
 def several_adam_steps(
-    adam_step: Callable, seed: int, shape: tuple, steps: int, dtype: torch.dtype, options: dict
+    adam_step: Callable, seed: int, shape: tuple, steps: int, dtype: torch.dtype, options: dict, turned: bool = False
 ) -> dict:
-    """Steps of two parameters in turn, each with a state of its own; see ``_steps``."""
+    """Steps of two parameters in turn, each with a state of its own; see ``_steps``.
+
+    With ``turned`` they lie in memory column by column.
+    """
 
     def given():
-        return torch.zeros(shape, dtype=dtype, device="cpu"), gradients_of(seed, shape, steps, dtype)
+        start = torch.zeros(shape[::-1] if turned else shape, dtype=dtype, device="cpu")
+        return start.mT if turned else start, gradients_of(seed, shape, steps, dtype)
 
     return _steps(adam_step, ("first", "second"), given, options)
 
@@ -50,6 +54,7 @@ def _steps(step: Callable, names: tuple, given: Callable, options: dict) -> dict
     with unaided("torch.optim"), Kept() as kept:
         start, gradients = given()
         parameters += [start.clone().to(here).requires_grad_() for _ in names]
+        places = [p.data_ptr() for p in parameters]
         for gradient in gradients:
             for parameter, state in zip(parameters, states, strict=True):
                 mine = gradient.clone().to(here)
@@ -62,4 +67,5 @@ def _steps(step: Callable, names: tuple, given: Callable, options: dict) -> dict
         "elsewhere": kept.tensors - bytes_of(states) - bytes_of(parameters),
         "in_python": kept.in_python,
         "untouched": untouched,
+        "in_place": all(p.data_ptr() == place and p.requires_grad for p, place in zip(parameters, places, strict=True)),
     }

@@ -13,8 +13,8 @@ from ringzero.lab.runs import part
 def values_of(kind: str, numel: int, seed: int) -> torch.Tensor:
     """Numbers to quantise, on the CPU, in fp32.
 
-    ``kind`` is "normal", "zeros", "scales" (from 0.001 to 1,000, the first numbers smallest) or "half" (the second half
-    is zeros).
+    ``kind`` is "normal", "zeros", "scales" (from 0.001 to 1,000, the first numbers smallest), "half" (the second half
+    is zeros) or "tiny".
     """
     x = numbers((numel,), seed)
     if kind == "zeros":
@@ -23,7 +23,7 @@ def values_of(kind: str, numel: int, seed: int) -> torch.Tensor:
         return x * torch.logspace(-3, 3, max(numel, 1), device="cpu")[:numel]
     if kind == "half":
         x[numel // 2 :] = 0
-    return x
+    return 1e-25 * x if kind == "tiny" else x
 
 
 def stored(x: torch.Tensor, bf16: bool) -> torch.Tensor:

@@ -7,6 +7,7 @@ torch's AdamW in one process.
 """
 
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -24,6 +25,7 @@ HIDDEN = (33,) * 9
 # A usual eps, 1e-8, would let rounding decide the sign of a step whose gradient is nearly 0.
 ADAMW: dict[str, Any] = {"lr": 1e-2, "betas": (0.9, 0.999), "eps": 1e-5, "weight_decay": 0.01}
 NUMBERS = ("exp_avg", "exp_avg_sq")  # AdamW's, for each parameter
+NOT_COUNTED = 4_000  # bytes that may be kept in other things than tensors
 
 
 def network(seed: int, hidden: tuple = HIDDEN, double: tuple = ()) -> training.Model:
@@ -62,10 +64,12 @@ def train(
                     loss = training.loss_of(module, seed + 100 * step + i, rank, ranks)
                 module.seen.clear()
                 memory.mark("forward")
+                _must_be_counted(zero)
                 with plainly("backward"):
                     loss.backward()
                 memory.mark("backward")
             del loss
+            _must_be_counted(zero)
             zero.reduce()
             _must_be_reduced(zero.gradients)
             if step == 0:
@@ -87,6 +91,28 @@ def train(
     return report | {"memory": _phases(history), "history": [history.bytes, history.seconds, history.marks]}
 
 
+def _must_be_counted(zero):
+    """Raise if what a student keeps from the forward pass is in NumPy arrays, bytes or lists, which nobody counts."""
+    seen: set[int] = set()
+
+    def size_of(thing):
+        if id(thing) in seen or isinstance(thing, (torch.Tensor, type, str)):
+            return 0
+        seen.add(id(thing))
+        if isinstance(thing, (bytes, bytearray)) or type(thing).__module__ in ("numpy", "array"):
+            return memoryview(thing).nbytes
+        if isinstance(thing, dict):
+            return sum(map(size_of, thing.values()))
+        if isinstance(thing, (list, tuple, set, deque)):
+            return 8 * sum(isinstance(each, (int, float)) for each in thing) + sum(map(size_of, thing))
+        if isinstance(thing, torch.nn.Module) or not hasattr(thing, "__dict__"):
+            return 0
+        return size_of(vars(thing))
+
+    if (size := size_of(zero)) > NOT_COUNTED:
+        raise RuntimeError(f"{size:,} bytes are kept in NumPy arrays, bytes or lists: keep tensors, which are counted")
+
+
 def train_and_save(checkpoint: Callable, *stages: Callable, stage: int, **case: Any) -> dict:
     """``train`` with one of the three stages, over the layers in reverse order; then a checkpoint, by name and key."""
 
@@ -95,6 +121,11 @@ def train_and_save(checkpoint: Callable, *stages: Callable, stage: int, **case: 
 
     def save(module, zero):
         saved = checkpoint(module, zero)
+        live = {x.untyped_storage().data_ptr() for x in (*module.parameters(), *_numbers(zero)) if _is_there(x)}
+        for name, tensors in saved.items():
+            for key, value in tensors.items():
+                if value.untyped_storage().data_ptr() in live:
+                    raise RuntimeError(f"{key} of {name} lies in the memory of the model, which the next step changes")
         return {name: {key: value.clone() for key, value in tensors.items()} for name, tensors in saved.items()}
 
     return train(make, then=save, **case)
@@ -122,6 +153,12 @@ def alone(
     for number in NUMBERS:
         report[number] = {name: optimizer.state[p][number] for name, p in module.named_parameters()}
     return report | {"output": module(training.batch(seed)[0]).detach()}
+
+
+def _numbers(zero):
+    """AdamW's numbers, and shards."""
+    numbers = [number for state in zero.states for number in state.values() if isinstance(number, torch.Tensor)]
+    return [*numbers, *(flat.shard for flat in zero.flats)]
 
 
 def _label(values, kind):

@@ -8,7 +8,7 @@ order of events then proves what overlapped with what, and the student's code ha
 
 import time
 from collections.abc import Callable
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from ringzero.record import recorder
 INPUTS, OUTPUTS, SAMPLES = 6, 3, 8  # samples a rank and batch
 RATE = 0.1
 # Options of a case that make the model.
-MODEL = ("seed", "hidden", "double", "frozen", "tied", "skipped", "skipped_on_odd", "zeros_on_odd")
+MODEL = ("seed", "hidden", "double", "frozen", "tied", "skipped", "skipped_on_odd", "zeros_on_odd", "buffer_in")
 
 
 class Mark(torch.autograd.Function):
@@ -47,13 +47,15 @@ class Model(nn.Module):
     ``double``   layers of two matrices, with a tanh between them
     ``skipped``  layers that are not used: on no rank, or on odd ranks only with ``skipped_on_odd``
     ``zeros_on_odd``  layers whose output is 0 on odd ranks, so that their gradients are zeros there
+    ``buffer_in`` layers that have a buffer of their own
 
     ``begun[i]`` is when the last backward pass came to layer i, ``seen`` all samples of the forward passes.
     """
 
     def __init__(
-        self, seed, hidden=(11, 5, 13), double=(), frozen=(), tied=(), skipped=(), skipped_on_odd=(), zeros_on_odd=()
-    ):
+        self, seed, hidden=(11, 5, 13), double=(), frozen=(), tied=(), skipped=(), skipped_on_odd=(), zeros_on_odd=(),
+        buffer_in=(),
+    ):  # fmt: skip
         super().__init__()
         torch.manual_seed(seed)
         widths = [INPUTS, *hidden, OUTPUTS]
@@ -65,6 +67,8 @@ class Model(nn.Module):
             for i in double:
                 width = self.layers[i].out_features
                 self.layers[i] = nn.Sequential(self.layers[i], nn.Tanh(), nn.Linear(width, width))
+            for i in buffer_in:
+                self.layers[i].register_buffer("seen", torch.rand(4))
         if tied:
             one, other = tied
             self.layers[other].weight = self.layers[one].weight
@@ -114,6 +118,8 @@ def train(
     last_skips: tuple = (),
     to_none: bool = True,
     alike: bool = False,
+    silent: bool = True,
+    beside: bool = False,
     **model: Any,
 ) -> dict:
     """On a rank: ``steps`` steps of SGD with ``wrap(Model(seed, **model), cap)``, and what there is to report of them.
@@ -121,6 +127,8 @@ def train(
     ``passes``      backward passes a step; all but the last inside ``no_sync()`` of what ``wrap`` returned
     ``last_skips``  layers that the last pass of a step does not use
     ``to_none``     as of ``zero_grad``
+    ``silent``      whether all passes but the last are inside ``no_sync``; if not, each of them averages
+    ``beside``      another model is wrapped, too, and both have their passes in turn; it is not reported
     ``alike``       the ranks' models begin alike; if not, each has a seed of its own
 
     Reported are the model's state at the ``start`` and at the ``end``, the ``gradients`` of the first step (after a
@@ -134,20 +142,26 @@ def train(
     wrapped, skipped = wrap(module, cap), module.skipped
     _must_be_their_own(wrapped)
     report = {"start": _state(module)}
+    other = wrap(Model(seed + 1000 + rank, **model), cap) if beside else None
     for step in range(steps):
         report["began"], module.skipped = time.time(), skipped
         if passes > 1:
-            with wrapped.no_sync():
+            with wrapped.no_sync() if silent else nullcontext():
                 for i in range(1, passes):
                     loss_of(wrapped, seed + 100 * step + i, rank, ranks).backward()
                 report["quiet_until"] = time.time()
                 _nothing_is_left_open(report["began"])
         module.begun.clear()
         module.skipped = skipped + last_skips
-        loss_of(wrapped, seed + 100 * step, rank, ranks).backward()
+        losses = [loss_of(each, seed + 100 * step, rank, ranks) for each in (wrapped, other) if each is not None]
+        for loss in losses[::-1]:
+            loss.backward()
         report["over"] = time.time()
-        if hasattr(wrapped, "finish"):
-            wrapped.finish()
+        for each in (wrapped, other):
+            if each is not None and hasattr(each, "finish"):
+                each.finish()
+        if other is not None:
+            other.zero_grad(set_to_none=to_none)
         if step == 0:
             report["gradients"] = {n: None if p.grad is None else p.grad.clone() for n, p in module.trained().items()}
         _step(module)
@@ -166,7 +180,10 @@ def train_in_place(change: Callable, **case: Any) -> dict:
 
 
 def train_accumulating(wrap: Callable, before: str | None = None, **case: Any) -> dict:
-    """``train`` after something happened to ``no_sync``: "an exception inside", or "one inside another" each time."""
+    """``train`` after something happened to ``no_sync``: "an exception inside", or "one inside another" each time.
+
+    Or inside "another model's", all the time.
+    """
 
     def prepared(model, cap):
         wrapped = wrap(model, cap)
@@ -187,16 +204,23 @@ def train_accumulating(wrap: Callable, before: str | None = None, **case: Any) -
 
         return twice
 
+    if before == "another model's":
+        with wrap(Model(case["seed"] + 1000), case["cap"]).no_sync():
+            return train(prepared, **case)
     return train(prepared, **case)
 
 
-def gradients_of_part(loss_of_part: Callable, samples: int, seed: int) -> dict:
-    """The gradients and the loss of this rank's part of a batch, and the samples that its model was given."""
+def gradients_of_part(loss_of_part: Callable, samples: int, seed: int, columns: int = OUTPUTS) -> dict:
+    """The gradients and the loss of this rank's part of a batch, and the samples that its model was given.
+
+    Of what the model makes, so many ``columns`` count.
+    """
     model = Model(seed)
-    loss = loss_of_part(model, *batch(seed, samples))
+    x, y = batch(seed, samples)
+    loss = loss_of_part(lambda x: model(x)[:, :columns], x, y[:, :columns])
     loss.backward()
     gradients = {name: p.grad for name, p in model.named_parameters()}
-    return {"gradients": gradients, "loss": loss.reshape(1), "seen": torch.cat(model.seen)}
+    return {"gradients": gradients, "loss": loss.reshape(1), "seen": torch.cat(model.seen), "calls": len(model.seen)}
 
 
 def state_after_start(start_alike: Callable, seed: int, **kind: Any) -> dict:
