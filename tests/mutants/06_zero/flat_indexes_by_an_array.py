@@ -1,7 +1,6 @@
 """The two bounds, an array, are the index: that takes two elements and copies them, where a slice was to be made."""
 # caught by: test_Flat
 # mistake: wrong_kind
-# says: ), not a slice
 # %% Flat: changed
 # -         start, stop = chunk_bounds(self.whole.numel(), n)[rank : rank + 2].tolist()
 # -         self.owned = slice(start, stop)
