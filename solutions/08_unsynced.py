@@ -62,7 +62,7 @@ import torch.distributed as dist
 # - For each batch: one step of `optimizer`, on the gradient of `loss_of(model, batch)`. An optimizer has `zero_grad()`
 #   and `step()`.
 # - After every `h`-th step, and after the last one: the parameters that are trained (`p.requires_grad`) become their
-#   mean over the ranks, in place: in the memory that they have. If the last step is an `h`-th one, that happens once.
+#   mean over the ranks, in place. If the last step is an `h`-th one, that happens once.
 # - Nothing else is sent. What the optimizer remembers stays with its rank.
 #
 # All ranks begin with the same parameters and have the same number of batches. The call you need is `dist.all_reduce`.

@@ -3,7 +3,7 @@
 
 # caught by: test_OuterStep
 # mistake: copy_or_view
-# says: on rank 0 the list has other parameters, or they have other memory; write into these
+# says: on rank 0 the list has other parameters now; write into those that it has, with copy_
 # %% OuterStep: changed
 # -         for p, start, velocity in zip(self.parameters, self.starts, self.velocities, strict=True):
 # +         for i, (p, start, velocity) in enumerate(zip(self.parameters, self.starts, self.velocities, strict=True)):

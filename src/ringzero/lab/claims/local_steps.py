@@ -48,7 +48,9 @@ def as_simulated(run: Run) -> str | None:
         if report.stepped != steps:
             return f"rank {rank} called optimizer.step() {report.stepped} times for {steps} batches"
         if not report.kept:
-            return f"on rank {rank} the model's parameters are others, or have other memory: write into them"
+            return (
+                f"on rank {rank} the model has other parameters now; write into those that it has, with copy_ or div_"
+            )
     for step, right in enumerate(_simulated(run)):
         for rank, report in enumerate(run.reports):
             when = "at the end" if step == steps else f"before step {step + 1}"
@@ -183,7 +185,7 @@ def as_nesterov(run: Run) -> str | None:
     for turn in range(1, len(right)):
         for rank, report in enumerate(run.reports):
             if not report.kept:
-                return f"on rank {rank} the list has other parameters, or they have other memory; write into these"
+                return f"on rank {rank} the list has other parameters now; write into those that it has, with copy_"
             got = report.values[turn - 1]
             why = _differ(f"after round {turn} the vector of", got, right[turn], rank)
             if why and not _differ("", got, right[turn - 1] + changes[turn - 1][rank], rank):
