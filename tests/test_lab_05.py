@@ -90,7 +90,8 @@ OPTIONS = {"lr": 0.03, "weight_decay": 0.2, "betas": (0.7, 0.9), "eps": 1e-2}
 
 
 def adamw_run(end, shape=(6,), options=OPTIONS, **report):
-    report = {"kept": 16 * end.numel(), "elsewhere": 0, "in_python": 0, "untouched": True} | report
+    held = {"kept": 16 * end.numel(), "elsewhere": 0, "in_python": 0}
+    report = {**held, "untouched": True, "in_place": True} | report
     case = Case(1, None, torch.float32, (3, shape, 4, options), {})
     return Run(case, problem=None, returned=[{"ends": {"only": end}, **report}])
 
