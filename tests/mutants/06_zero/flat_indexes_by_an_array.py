@@ -1,7 +1,7 @@
-"""The two bounds, an array, are the index: that takes two elements and copies them, where a slice was to be made."""
+"""A tensor of places is the index, where a slice was to be made: that copies the elements."""
 # caught by: test_Flat
 # mistake: wrong_kind
+# says: ), not a slice
 # %% Flat: changed
-# -         start, stop = chunk_bounds(self.whole.numel(), n)[rank : rank + 2].tolist()
 # -         self.owned = slice(start, stop)
-# +         self.owned = chunk_bounds(self.whole.numel(), n)[rank : rank + 2]
+# +         self.owned = torch.arange(start, stop)
