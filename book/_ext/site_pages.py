@@ -1,6 +1,5 @@
-"""Four changes to how Jupyter Book makes pages.
+"""Three changes to how Jupyter Book makes a page.
 
-- Two pages run at a time: most of the time a page waits for its ranks and their network.
 - When the library changed, every page with cells runs again; Sphinx looks at the pages' own text only.
 - sphinx-thebe names a copy of thebe on another site, in every page, though no page starts a kernel: taken out.
 - The theme offers a page's notebook only together with a link to a service that runs it; ours need none.
@@ -14,28 +13,10 @@ LIBRARY = Path(__file__).resolve().parents[2] / "src"
 
 
 def setup(app):
-    app.connect("builder-inited", two_pages_at_a_time)
-    app.connect("source-read", say_which)
-    app.connect("build-finished", say_what_failed)
     app.connect("env-get-outdated", pages_to_run_again)
     app.connect("html-page-context", without_thebe)
     app.connect("html-page-context", with_notebook, priority=400)  # before the theme collects its buttons
     return {"parallel_read_safe": True, "parallel_write_safe": True}
-
-
-def two_pages_at_a_time(app):
-    app.parallel = 2
-    app.extensions["sphinx_multitoc_numbering"].parallel_read_safe = True  # says nothing of it; no chapter is numbered
-
-
-def say_which(app, page, source):
-    print(f"running {page}", flush=True)  # Sphinx itself says nothing until the first ten pages are read
-
-
-def say_what_failed(app, problem):
-    """A page that fails in the other process has its cell and its error in a text that Sphinx does not print."""
-    if hasattr(problem, "traceback"):
-        print(problem.traceback, flush=True)
 
 
 def pages_to_run_again(app, env, added, changed, removed):
