@@ -171,7 +171,8 @@ if written("tier_bytes"):
 # Write `HostAdam`. `parameters` are in device memory, some may be bf16 and some fp32. `__init__` makes the masters from
 # them, and `torch.optim.AdamW(masters, **adamw)`. `step()` follows a backward pass. A parameter whose `.grad` is None
 # is not stepped, and nothing is copied for it. Afterwards every `.grad` is None. Each parameter stays the object it
-# was: `p.copy_(...)` writes into it. Between steps the device holds the parameters and nothing else.
+# was, in the memory that it had: `p.copy_(...)` writes into it. Between steps the device holds the parameters and
+# nothing else.
 
 
 # %% nbgrader={"grade_id": "HostAdam", "solution": true}

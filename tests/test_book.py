@@ -324,10 +324,7 @@ def found_by_axe(page, **options):
     """``(rule, element, its HTML)`` of what is hard to use without eyes, hands or colours, but for the theme's own."""
     from axe_playwright_python.sync_playwright import Axe
 
-    options |= {
-        "resultTypes": ["violations"],
-        "preload": False,
-    }  # else it asks for files, which a page on a disk may not
+    options |= {"resultTypes": ["violations"], "preload": False}  # a page on a disk may not ask for files
     formulas = {"exclude": [["mjx-container"]]}  # thousands of elements that MathJax makes, in the text's own colour
     return [
         (rule["id"], node["target"], node["html"][:200])

@@ -38,7 +38,7 @@ def as_adamw(run: Run) -> str | None:
 
 @given(as_adamw)
 def states_are_on_the_host(run: Run) -> str | None:
-    """Between steps the device holds the parameters and nothing else."""
+    """Between steps the device holds the parameters, where they were, and nothing else."""
     if not run.reports[0].kept:
         return "a parameter has other memory now; write into that which it has, with copy_"
     due, report = sum(_bytes(run)), run.reports[0]

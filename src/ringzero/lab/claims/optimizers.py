@@ -46,13 +46,13 @@ def adamw_as_torch_does_it(run: Run) -> str | None:
 
 
 def _as_torch(run, make, options, start, gradients, tolerance):
+    if not run.reports[0].in_place:
+        return "the parameter has other memory now, or is not trained any more: write into the memory that it has"
     parameter = start.clone()
     optimizer = make([parameter], **options)
     for parameter.grad in gradients:
         optimizer.step()
     what = f"the parameter after {len(gradients)} step{'s' * (len(gradients) > 1)}"
-    if not run.reports[0].in_place:
-        return "the parameter has other memory now, or is not trained any more: write into the memory that it has"
     for name, end in run.reports[0].ends.items():
         why = close(what, [end], [parameter], tolerance)
         if why and name == "second":

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -25,13 +26,13 @@ def fill_and_reduce(
     rank, device = dist.get_rank(), torch.get_default_device()
     parameters = {name: torch.nn.Parameter(torch.zeros(SHAPES[name])) for name in names}
     bucket, none = bucket_class(list(parameters.values())), without[rank : rank + 1]
-    counts, others = [len(bucket.missing)], [torch.nn.Parameter(torch.zeros(SHAPES[name])) for name in names]
-    other = bucket_class(others) if beside else None
+    counts = [len(bucket.missing)]
+    others = [torch.nn.Parameter(torch.zeros(SHAPES[name])) for name in names if beside]
+    other: Any = bucket_class(others) if beside else None
     for turn in range(times):
-        if other is not None:
-            for p in others:
-                p.grad = torch.ones_like(p)
-                other.put(p)
+        for p in others:
+            p.grad = torch.ones_like(p)
+            other.put(p)
         for name, p in reversed(parameters.items()):
             p.grad = None if turn == times - 1 and name in none else gradient(rank, name, turn).to(device)
             bucket.put(p)
@@ -48,9 +49,7 @@ def fill_and_reduce(
     return {
         "gradients": {name: kept.clone() for name, kept in gradients.items()},
         "views": [name for name, kept in gradients.items() if kept.untyped_storage().data_ptr() == where],
-        "ones": all(p.grad is not None and bool(torch.eq(p.grad, 1).all()) for p in others)
-        if beside
-        else True,  # the mean of the other one's
+        "ones": all(p.grad is not None and bool(torch.eq(p.grad, 1).all()) for p in others),  # the other one's mean
         "numel": bucket.flat.numel(),
         "launched": launched,  # the time when the last launch() returned
         "missing": [*counts, len(bucket.missing)],  # after each put, and after the last wait
