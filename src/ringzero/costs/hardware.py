@@ -94,9 +94,9 @@ def gpu(name: str) -> dict:
     """
     words = name.upper().replace("-", " ").split()
     words = [w for w in words if w not in ("NVIDIA", "TESLA") and not w.startswith("SXM") and not w.endswith("GB")]
-    for key, _ in GPUS:
+    for key, row in GPUS:
         if key.upper().split() == words:
-            name = key
+            return row
     known(GPUS, name, "GPU")
     return dict(GPUS)[name]
 

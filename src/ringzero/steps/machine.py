@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +183,7 @@ def dgx(name: str, nodes: int = 1, reached: float = 0.5, fabric: float = 1.0) ->
     return of_gpus(row["gpu"], nodes, row["gpus"], row["infiniband"], reached, fabric)
 
 
-@lru_cache
+@cache  # a planner asks for the same few groups of GPUs thousands of times
 def of_gpus(gpu: str, nodes: int = 1, gpus_per_node: int = 8, infiniband: str = "NDR", reached: float = 0.5,
             fabric: float = 1.0) -> Machine:  # fmt: skip
     """Any number of a GPU's kind in a node, each with an InfiniBand port; arguments and errors as for ``dgx``."""

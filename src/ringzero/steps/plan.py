@@ -6,6 +6,7 @@ Megatron (Korthikanti et al. 2022); pipelines are 1F1B, interleaved where a rank
 (Narayanan et al. 2021).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
@@ -114,10 +115,17 @@ def micro_batches(plan: Plan, batch: int) -> int:
 
 def estimate(model: Transformer, cluster: Cluster, batch: int, plan: Plan) -> Estimate:
     """Memory and time of a step of ``batch`` sequences. The plan must be possible: see ``planner.why_not``."""
-    held, time = _memory(model, cluster, batch, plan), _time(model, cluster, batch, plan)
-    seconds = sum(time.values())
+    return with_fastest_bucket(model, cluster, batch, plan, [plan.bucket_mib])
+
+
+def with_fastest_bucket(model: Transformer, cluster: Cluster, batch: int, plan: Plan, mib: Sequence[float]) -> Estimate:
+    """As ``estimate``, of the plan with those buckets that make its step the shortest: the memory is the same."""
+    plans = [plan._replace(bucket_mib=size) for size in mib]
+    times = [_time(model, cluster, batch, each) for each in plans]
+    seconds, fastest = min((sum(time.values()), index) for index, time in enumerate(times))
     mfu = model.model_flops(batch) / (seconds * cluster.gpus * hardware.peak_flops(cluster.gpu))
-    return Estimate(plan, held, time, mfu, seconds / 3600 * cluster.gpus * cluster.dollars)
+    held = _memory(model, cluster, batch, plan)
+    return Estimate(plans[fastest], held, times[fastest], mfu, seconds / 3600 * cluster.gpus * cluster.dollars)
 
 
 def _stages(model: Transformer, plan: Plan) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from itertools import product
 from math import ceil
 from typing import NamedTuple
 
-from ringzero.steps.plan import Cluster, Estimate, Plan, estimate, micro_batches
+from ringzero.steps.plan import Cluster, Estimate, Plan, estimate, micro_batches, with_fastest_bucket
 from ringzero.steps.transformer import Transformer
 
 MICRO_BATCHES = (1, 2, 4, 8)
@@ -72,9 +72,11 @@ def rank(model: Transformer, cluster: Cluster, batch: int) -> Ranking:
     """Price every plan. Raises ValueError for a batch that no plan can divide."""
     fitting: list[Estimate] = []
     too_large: list[Estimate] = []
+    room = cluster.memory_bytes
     for plan in plans(model, cluster, batch):
-        found = _with_best_bucket(model, cluster, batch, plan)
-        (fitting if found.bytes <= cluster.memory_bytes else too_large).append(found)
+        buckets = BUCKETS if plan.data > 1 and plan.stage < 3 else BUCKETS[:1]
+        found = with_fastest_bucket(model, cluster, batch, plan, buckets)
+        (fitting if found.bytes <= room else too_large).append(found)
     tried = len(fitting) + len(too_large)
     if not tried:
         raise ValueError(
@@ -84,12 +86,6 @@ def rank(model: Transformer, cluster: Cluster, batch: int) -> Ranking:
     fitting.sort(key=lambda each: (each.seconds, each.bytes))
     too_large.sort(key=lambda each: each.bytes)
     return Ranking(fitting, too_large, tried)
-
-
-def _with_best_bucket(model: Transformer, cluster: Cluster, batch: int, plan: Plan) -> Estimate:
-    sizes = BUCKETS if plan.data > 1 and plan.stage < 3 else BUCKETS[:1]
-    found = (estimate(model, cluster, batch, plan._replace(bucket_mib=size)) for size in sizes)
-    return min(found, key=lambda each: each.seconds)
 
 
 def best_of_each(ranking: Ranking) -> list[Estimate]:
