@@ -38,6 +38,7 @@ def frame(content: str, alt: str, caption: str | None) -> Figure:
 
 
 READABLE = 10  # pixels: no text of a figure becomes smaller, on a telephone neither
+HALO = "paint-order:stroke;stroke:var(--pst-color-background,Canvas);stroke-width:4px"  # of letters over a line
 WORDY = 14  # letters: a row's name that is longer gets room for two words side by side, on a telephone too
 
 

@@ -5,7 +5,7 @@ from html import escape
 from math import cos, hypot, pi, sin
 
 from ringzero.figures import palette
-from ringzero.figures.figure import Figure, frame, svg_open
+from ringzero.figures.figure import HALO, Figure, frame, svg_open
 
 RADIUS, APART, HEAD, LETTER = 15, 74, 9, 6.6  # pixels: a rank, between two neighbours, an arrow's head, a letter
 BEND = 0.62  # of APART: how far a line in a grid is bent
@@ -123,8 +123,7 @@ def _circle(number: int, place: Point, is_focus: bool) -> str:
 def _label(text: str, start: Point, end: Point, bend: Point) -> str:
     """On the line, nearer to its end, where lines into one rank are still apart."""
     x, y = (a * 0.46 + b * 0.54 + c for a, b, c in zip(start, end, bend, strict=True))
-    halo = "paint-order:stroke;stroke:var(--pst-color-background,Canvas);stroke-width:4px"
-    return f'<text class="weight" style="{halo}" x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{escape(text)}</text>'
+    return f'<text class="weight" style="{HALO}" x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{escape(text)}</text>'
 
 
 def _said(weight: float) -> str:

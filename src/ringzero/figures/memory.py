@@ -46,8 +46,8 @@ def memory_timeline(history: "History", *, most: float | None = None, caption: s
     below, areas, labels = [0] * len(columns), [], []
     for kind in kinds:
         held = [history.bytes[kind][change] for _, change in columns]
-        thickest = max(range(len(columns)), key=lambda i: (held[i], i))
-        labels.append((kind, columns[thickest][0], _y(below[thickest] + held[thickest] / 2, most)))
+        thick = max(i for i in range(len(columns)) if 2 * held[i] >= max(held))  # the last: a short line leads there
+        labels.append((kind, columns[thick][0], _y(below[thick] + held[thick] / 2, most)))
         below = [low + more for low, more in zip(below, held, strict=True)]
         areas.append(_area(kind, columns, below, most, f"{kind}: at most {max(held) / size:.3g} {unit}"))
     drawing += reversed(areas)  # each down to the axis, and the one below it on top
@@ -117,7 +117,7 @@ def _marks(marks, changes):
 
 
 def _names(labels):
-    """Names on the right, as high as the thickest part of each area or a line above the one below, and a line to it."""
+    """Names on the right, as high as what they name or a line above the one below, and a line to it."""
     parts, floor_ = [], TOP + HEIGHT + 16
     for kind, x, y in labels:  # from the bottom up
         place = min(y, floor_ - 16)

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import ceil, floor, log10
 
 from ringzero.figures import palette
-from ringzero.figures.figure import Figure, frame, svg_open
+from ringzero.figures.figure import HALO, Figure, frame, svg_open
 
 WIDTH, HEIGHT, LEFT, TOP, BELOW = 560, 320, 56, 14, 44  # pixels: of the plot, and of the room around it
 LETTER, LINE, DOT = 6.2, 13, 4  # pixels: a letter on average, a line of text, a point's radius
@@ -63,8 +63,8 @@ def trade_off(points: Mapping[str, Place], *, x: str, y: str, title: str, captio
         )
         box = _free(px, py, len(name) * LETTER, taken)
         taken.append(box)
-        weight = ' font-weight="bold"' if name in best else ""
-        drawing.append(f'<text class="name" x="{box[0]:.1f}" y="{box[3] - 3:.1f}"{weight}>{escape(name)}</text>')
+        look = f'style="{HALO}"' + ' font-weight="bold"' * (name in best)
+        drawing.append(f'<text class="name" x="{box[0]:.1f}" y="{box[3] - 3:.1f}" {look}>{escape(name)}</text>')
     said = "; ".join(f"{name} {px:.3g}, {py:.3g}" for name, (px, py) in points.items())
     description = f"{y} against {x}: {said}. Not beaten in both: {', '.join(best)}"
     opening = svg_open(LEFT + WIDTH + 110, TOP + HEIGHT + BELOW, title, description, text=11.5)

@@ -5,7 +5,7 @@ from html import escape
 from math import hypot
 
 from ringzero.figures import palette
-from ringzero.figures.figure import Figure, frame, svg_open
+from ringzero.figures.figure import HALO, Figure, frame, svg_open
 
 # Pixels: a node's width, a rank's height, above, between the nodes' left sides, and a rank's radius.
 NODE, RANK, TOP, APART, RADIUS = 150, 110, 66, 300, 20
@@ -106,5 +106,4 @@ def _label(text, pair, a, b):
     else:  # on the arrow, nearer to the sender, where no other one crosses
         x, y = (begin[i] + (end[i] - begin[i]) * 0.25 for i in (0, 1))
         y, anchor = y + 4, "middle"
-    halo = "paint-order:stroke;stroke:var(--pst-color-background,Canvas);stroke-width:4px"
-    return f'<text class="bytes" style="{halo}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    return f'<text class="bytes" style="{HALO}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
