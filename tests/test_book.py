@@ -398,6 +398,9 @@ def test_the_text_of_figures_can_be_read_on_a_telephone(visit, name):
     smallest = page.evaluate(SMALLEST_TEXT)
     assert len(smallest) >= page.locator(".rz-figure svg:has(text)").count()
     assert [each for each in smallest if each[0] < READABLE - 0.05] == []
+    assert [legend.inner_text() for legend in page.locator(".rz-legend").all() if not legend.is_visible()] == []
+    page.set_viewport_size({"width": 1300, "height": 800})  # there the names stand at the ends of the lines
+    assert page.locator(".rz-legend:visible").count() == 0
 
 
 def pages_with(text):

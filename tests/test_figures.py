@@ -143,6 +143,15 @@ def test_chart_keeps_text_as_text_and_names_its_lines():
     assert {"measured", "predicted", "size (B)", "time (s)"} <= texts
 
 
+def test_chart_names_its_lines_for_a_telephone_too():
+    two = {"measured": ([1, 2], [3, 4]), "<ring>": ([1, 2], [3, 5])}
+    legend = chart(two, x="x", y="y", title="t", styles={"measured": "points"}).html.partition("rz-legend")[2]
+    assert re.findall(r"</svg> ([^<]*)</span>", legend) == ["measured", "&lt;ring&gt;"]
+    assert [sample.count("stroke=") for sample in legend.split("<span>")[1:]] == [0, 1]
+    alone = chart({"ring": two["measured"]}, x="x", y="y", title="t")
+    assert "rz-legend" not in alone.html
+
+
 def test_chart_rejects_a_style_for_no_series():
     with pytest.raises(ValueError, match="typo"):
         chart({"a": ([1], [1])}, x="x", y="y", title="t", styles={"typo": "points"})

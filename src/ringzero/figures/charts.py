@@ -9,6 +9,7 @@ import hashlib
 import io
 import re
 from collections.abc import Mapping, Sequence
+from html import escape
 from itertools import cycle
 
 from ringzero.figures import palette
@@ -20,6 +21,13 @@ INK = "#010203"  # stands for the page's text colour until the SVG is written
 STYLES = {"line": ("-", False), "dashed": ("--", False), "points": ("", True), "both": ("-", True)}
 MANY_DECADES = 4  # on a logarithmic axis: from here on ticks at 2 and 5 would crowd it
 MARKERS = "os^D"  # by series, so that two sets of points differ in more than colour
+SHAPES = {
+    "o": "M7 6a4 4 0 1 0 8 0a4 4 0 1 0 -8 0",
+    "s": "M7 2h8v8h-8z",
+    "^": "M11 1l5 9h-10z",
+    "D": "M11 0l6 6l-6 6l-6-6z",
+}
+DASHES = {"-": "", "--": ' stroke-dasharray="6 3"'}
 
 
 def chart(
@@ -46,12 +54,26 @@ def chart(
     unknown = set(styles) - set(series)
     if unknown:
         raise ValueError(f"styles has {sorted(unknown)}, which is not among the series {list(series)}")
-    svg = _draw(series, x, y, log, styles, ticks, (width, height))
+    looks = [
+        (name, *STYLES[styles.get(name, "line")], color, marker)
+        for name, color, marker in zip(series, cycle(palette.LINES), cycle(MARKERS), strict=False)
+    ]
+    svg = _draw(series, x, y, log, looks, ticks, (width, height))
     description = f"{y} against {x}: " + "; ".join(_say(name, *points) for name, points in series.items())
-    return frame(_adopt(svg, title, description), f"{title}. {description}", caption)
+    return frame(_adopt(svg, title, description), f"{title}. {description}", caption, _legend(looks))
 
 
-def _draw(series, x, y, log, styles, ticks, size):
+def _legend(looks):
+    """A sample and a name for each series, hidden where ``book/_page/ringzero.css`` does not show it."""
+    names = []
+    for name, line, points, color, marker in looks:
+        line = f'<path d="M0 6H22" stroke="{color}" stroke-width="2"{DASHES[line]}/>' if line else ""
+        point = f'<path d="{SHAPES[marker]}" fill="{color}"/>' if points else ""
+        names.append(f'<span><svg width="22" height="12" aria-hidden="true">{line}{point}</svg> {escape(name)}</span>')
+    return f'<p class="rz-legend" style="display:none">{" ".join(names)}</p>' if len(names) > 1 else ""
+
+
+def _draw(series, x, y, log, looks, ticks, size):
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -65,8 +87,8 @@ def _draw(series, x, y, log, styles, ticks, size):
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(True, color=INK, alpha=0.12, linewidth=0.6)
         ends = []
-        for (name, (xs, ys)), color, marker in zip(series.items(), cycle(palette.LINES), cycle(MARKERS)):
-            line, points = STYLES[styles.get(name, "line")]
+        for name, line, points, color, marker in looks:
+            xs, ys = series[name]
             look = {"linestyle": line, "marker": marker if points else "", "color": color, "linewidth": 1.8}
             axes.plot(xs, ys, markersize=6, **look)
             ends.append((name, xs[-1], ys[-1], look))

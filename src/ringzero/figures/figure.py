@@ -30,9 +30,12 @@ def standalone(figure: Figure) -> str:
     return f"{head}><style>{colours}</style>{body}</svg>\n"
 
 
-def frame(content: str, alt: str, caption: str | None) -> Figure:
-    """A Figure around an ``<svg>`` or ``<table>``: it scrolls sideways where it would become too small to read."""
-    below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+def frame(content: str, alt: str, caption: str | None, legend: str = "") -> Figure:
+    """A Figure around an ``<svg>`` or ``<table>``: it scrolls sideways where it would become too small to read.
+
+    The ``legend`` is HTML for a telephone, where names at the right end of a drawing are out of sight.
+    """
+    below = legend + (f"<figcaption>{escape(caption)}</figcaption>" if caption else "")
     scroll = f'<div class="rz-scroll" tabindex="0">{content}</div>'
     return Figure(f'<figure class="rz-figure">{scroll}{below}</figure>', alt)
 
