@@ -74,6 +74,13 @@ def cell_with(table, source="f()\n### BEGIN HIDDEN TESTS\nf(secret_argument)\n##
     return new_code_cell(source, outputs=outputs, metadata={"nbgrader": entry}, id="test_f")
 
 
+def test_an_error_is_said_in_its_first_line():
+    deadlock = "2 ranks were stuck for good.\nrank 0 was at\n  File 3, line 5 in f"
+    cell = new_code_cell(outputs=[new_output("error", ename="RankTimeout", evalue=deadlock, traceback=[])])
+    assert feedback._error(cell) == "RankTimeout: 2 ranks were stuck for good."
+    assert feedback._error(new_code_cell()) == ""
+
+
 def test_a_table_comes_back_without_what_is_hidden():
     cell = cell_with(TABLE)
     (table,) = withheld.read_tables(cell)

@@ -190,10 +190,11 @@ def _is_not_written(cell, tables):
 
 
 def _error(cell):
-    """The first error that the cell shows, as a sentence; "" if there is none."""
+    """The first line of the first error that the cell shows; "" if there is none. The cell itself shows all lines."""
     for output in cell.get("outputs", []):
         if output.output_type == "error":
-            return output.evalue if output.ename in _GRADERS_OWN else f"{output.ename}: {output.evalue}".rstrip(": ")
+            said = output.evalue.partition("\n")[0]
+            return said if output.ename in _GRADERS_OWN else f"{output.ename}: {said}".rstrip(": ")
     return ""
 
 
