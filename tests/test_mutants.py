@@ -1,6 +1,7 @@
 """``ringzero mutants``: the cell that must catch a wrong solution does, and a right one is seen to survive."""
 
 import json
+from contextlib import contextmanager
 
 import pytest
 from click.testing import CliRunner
@@ -133,9 +134,33 @@ def test_the_command_shows_the_sentence_and_the_seconds(monkeypatch, tmp_path):
     assert "expected" in row["sentence"]
 
 
-def test_the_command_ends_with_an_error_where_a_sentence_names_a_library(monkeypatch):
-    said = sentences.Said(LAB, "wrong", "a mistake", "rank 0 was in wait (run.py, line 169)", 1.0)
-    monkeypatch.setattr(sentences, "said", lambda lab, paths, times: iter([said]))
+@pytest.mark.parametrize(
+    ("sentence", "says"),
+    [
+        ("rank 0 was in wait (run.py, line 169)", "1 of 1 name a library's line: wrong"),
+        (sentences.EVERY_POINT, "1 of 1 got every point: wrong"),
+    ],
+)
+def test_the_command_ends_with_an_error_where_a_wrong_solution_is_told_nothing(monkeypatch, sentence, says):
+    said = sentences.Said(LAB, "wrong", "a mistake", sentence, 1.0)
+    monkeypatch.setattr(sentences, "said", lambda lab, paths, times, shape: iter([said]))
     result = CliRunner().invoke(mutants.mutants, ["--lab", LAB, "--sentences"])
     assert result.exit_code == 1
-    assert "1 of 1 name a library's line: wrong" in result.output
+    assert says in result.output
+
+
+def test_sentences_come_from_another_shape_where_one_is_asked_for(monkeypatch):
+    notebooks = []
+
+    @contextmanager
+    def kernel_of(notebook):
+        notebooks.append(notebook)
+        yield
+
+    monkeypatch.setattr(sentences.live_notebook, "kernel_of", kernel_of)
+    (path,) = (path for name, path in mutants.files(LAB).items() if name == "busbw_without_factor")
+    for shape in (0, 2):
+        with pytest.raises(AttributeError, match="run_all"):  # that kernel runs nothing
+            next(sentences.said(LAB, [path], shape=shape))
+    own, other = ("\n".join(cell.source for cell in notebook.cells) for notebook in notebooks)
+    assert own.count("other_shapes.use(2)") == 0 < other.count("other_shapes.use(2)")

@@ -177,7 +177,7 @@ def mutants(wanted, path, jobs, shape, sentences, typical, signatures, misconcep
         _name_mistakes(known if wanted is None else [wanted], signatures, misconceptions)
         return
     if sentences:
-        _show_sentences(known if wanted is None else [wanted], path, typical, times)
+        _show_sentences(known if wanted is None else [wanted], path, typical, times, shape)
         return
     rows = []
     try:
@@ -209,19 +209,23 @@ def _name_mistakes(labs, collects, measures):
         click.echo(misconceptions.report())
 
 
-def _show_sentences(labs, path, only_typical, times):
+def _show_sentences(labs, path, only_typical, times, shape):
     from ringzero.grading import sentences
 
     typical, rows = sentences.typical(), []
     try:
         for lab in labs:
             paths = [path for name, path in files(lab).items() if not only_typical or (lab, name) in typical]
-            for row in sentences.said(lab, paths, times):
+            for row in sentences.said(lab, paths, times, shape):
                 rows.append(row)
                 click.echo(sentences.report(row))
+            if not only_typical:
+                click.echo(catches.report({row.name: row.outcomes for row in rows if row.lab == lab}))
     finally:
         if path is not None:
             path.write_text(json.dumps([sentences.as_data(row) for row in rows], indent=1) + "\n")
     poor = [row.name for row in rows if sentences.library_line(row.sentence)]
-    if poor:
-        raise click.ClickException(f"{len(poor)} of {len(rows)} name a library's line: {', '.join(poor)}")
+    passed = [row.name for row in rows if row.sentence == sentences.EVERY_POINT]
+    for names, what in ((poor, "name a library's line"), (passed, "got every point")):
+        if names:
+            raise click.ClickException(f"{len(names)} of {len(rows)} {what}: {', '.join(names)}")

@@ -12,24 +12,29 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ringzero.grading import build_labs, course, live_notebook, submission
+from ringzero.grading import build_labs, catches, course, live_notebook, mutants, submission
 
 # No student has written these: files of libraries, and names of functions inside them. Students write in cells.
 _LIBRARY = re.compile(
     r"site-packages|dist-packages|/lib/python|third_party|\w+\.(?:py|cc|cpp|h|hpp)\b|<frozen|<string>|_check_headers"
     r"|Exception raised from|_ZN\w+"
 )
+EVERY_POINT = "nothing: it got every point"
 
 
 @dataclass(frozen=True)
 class Said:
-    """A wrong solution, the ``mistake`` in it, the ``sentence`` its table shows first, and the ``seconds`` to that."""
+    """A wrong solution, the ``mistake`` in it, the ``sentence`` its table shows first, and the ``seconds`` to that.
+
+    ``outcomes`` are those of all claims of its table.
+    """
 
     lab: str
     name: str
     mistake: str
     sentence: str
     seconds: float
+    outcomes: tuple[catches.Outcome, ...] = ()
 
 
 def library_line(text: str) -> str | None:
@@ -50,16 +55,17 @@ def typical() -> dict[tuple[str, str], str]:
         return {(row["lab"], row["name"]): row["mistake"] for row in csv.DictReader(file)}
 
 
-def said(lab: str, paths: Iterable[Path], times: int = 1) -> Iterator[Said]:
+def said(lab: str, paths: Iterable[Path], times: int = 1, shape: int = 0) -> Iterator[Said]:
     """Run wrong solutions of ``lab``, the files ``paths``, in turn, ``times`` each, and yield what their tables say.
 
-    The seconds are the median of those times, from the start of the test cell to its end.
+    The seconds are the median of those times, from the start of the test cell to its end. ``shape`` is that of
+    ``lab.other_shapes``; 0 for the lab's own numbers.
     """
     wrong = [submission.read_wrong_solution(path, lab) for path in paths]
     if not wrong:
         return
     seconds: dict[str, list[float]] = {each.name: [] for each in wrong}
-    with live_notebook.kernel_of(build_labs.source_notebook(lab)) as kernel:
+    with live_notebook.kernel_of(mutants.with_shape(build_labs.source_notebook(lab), shape)) as kernel:
         kernel.run_all()
         for turn in range(times):
             for each in wrong:
@@ -68,9 +74,11 @@ def said(lab: str, paths: Iterable[Path], times: int = 1) -> Iterator[Said]:
                     cell = kernel.run(each.caught_by)
                     seconds[each.name].append(time.monotonic() - start)
                 if turn == times - 1:
-                    sentence = [*reasons(live_notebook.text_of(cell)), "nothing: it got every point"][0]
+                    text = live_notebook.text_of(cell)
+                    sentence = [*reasons(text), EVERY_POINT][0]
+                    outcomes = tuple(catches.outcomes(text))
                     mistake = " ".join(each.reason.split())
-                    yield Said(lab, each.name, mistake, sentence, statistics.median(seconds[each.name]))
+                    yield Said(lab, each.name, mistake, sentence, statistics.median(seconds[each.name]), outcomes)
 
 
 def report(row: Said) -> str:
@@ -82,5 +90,7 @@ def report(row: Said) -> str:
 
 
 def as_data(row: Said) -> dict:
-    """A row as plain data, the seconds rounded to hundredths."""
-    return asdict(row) | {"seconds": round(row.seconds, 2)}
+    """A row as plain data without the outcomes, the seconds rounded to hundredths."""
+    data = asdict(row) | {"seconds": round(row.seconds, 2)}
+    del data["outcomes"]
+    return data
