@@ -87,19 +87,22 @@ class Check:
         numel: int | None = None,
         dtype: torch.dtype = torch.float32,
         ranks: int | None = None,
+        exact: bool = True,
         **options: Any,
     ) -> Run:
         """Declare a call of the function on every rank and return its ``Run``.
 
         With ``numel``, its first argument is a new 1-D tensor, different on each rank; ``args`` and ``options`` follow.
-        Without, it is a function of plain values. ``ringzero.ranks.devices`` says on what so many ranks run.
+        Without, it is a function of plain values. ``ringzero.ranks.devices`` says on what so many ranks run. Sums over
+        ranks have one result in every order, unless ``exact`` is False: then what is added and taken away again leaves
+        another number.
         """
         on_all = numel is not None or self._harness is not None
         ranks = ranks or self._ranks or (self.world_size if on_all else 1)
         seed = zlib.crc32(f"{self.name} {len(self._runs)}".encode()) % 2**40
         strict = devices.is_strict(self.device)
-        kept = self._of_data and numel is not None and not strict
-        run = Run(Case(ranks, numel, dtype, args, options, seed, kept=kept, strict=strict))
+        kept = self._of_data and numel is not None and not strict and exact  # what is rounded tells less of its origin
+        run = Run(Case(ranks, numel, dtype, args, options, seed, kept=kept, strict=strict, exact=exact))
         self._runs.append(run)
         self._cases[str(run.case)] = self._cases.get(str(run.case), True) and hidden.is_declared_hidden()
         return run

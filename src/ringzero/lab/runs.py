@@ -20,6 +20,7 @@ LARGEST = {  # inputs are whole numbers up to this, so that every order of summa
     torch.int32: 2**27,
     torch.int64: 2**59,
 }
+ROUNDED = 16  # times that, floating-point numbers are whole, and sums of them are not
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Case:
     watched: bool = False  # each element of the input says where it is and which rank's it is: see ``codes``
     kept: bool = False  # what a rank hands to the process group is kept
     strict: bool = False  # communication has NCCL's rules, on the CPU
+    exact: bool = True  # sums over ranks are; else the inputs are as large as the type holds whole numbers
 
     def __str__(self):
         words = [_short(value) for value in self.args]
@@ -50,7 +52,7 @@ class Case:
         if self.watched:
             return codes(self.numel, rank)
         generator = torch.Generator("cpu").manual_seed(self.seed * 1024 + rank)
-        largest = LARGEST[self.dtype]
+        largest = LARGEST[self.dtype] * (1 if self.exact else ROUNDED)
         whole = torch.randint(-largest, largest, (self.numel,), generator=generator, dtype=torch.int64, device="cpu")
         return whole.to(self.dtype)
 

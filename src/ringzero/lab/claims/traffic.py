@@ -212,14 +212,23 @@ def _rendezvous(programs):
 
 
 def forwards_while_receiving(run: Run) -> str | None:
-    """A rank that passes pieces on, as many as the option ``chunks`` says, sends piece k before it has piece k + 2."""
+    """A rank that passes pieces on, as many as the option ``chunks`` says, sends piece k before it has piece k + 2.
+
+    The pieces are alike: none has more elements than the buffer's part of them and one for each piece, so all of the
+    rest may be in the last. A piece that is nearly everything leaves nothing to overlap.
+    """
     pieces = run.option("chunks")
+    assert run.numel is not None
+    most = (run.numel // pieces + pieces) * run.element_size
     for rank, ops in enumerate(run.operations):
         received = [op for op in ops if op.kind == "recv"]
         sent = [op for op in ops if op.kind == "send"]
         for some, did in ((received, "received"), (sent, "sent")):
             if some and len(some) != pieces:
                 return f"rank {rank} {did} {len(some)} message{'s' * (len(some) != 1)}, expected {pieces} pieces"
+            if large := [op.bytes for op in some if op.bytes > most]:
+                size = run.numel * run.element_size
+                return f"rank {rank} {did} a piece of {large[0]} bytes, where {pieces} alike have {size / pieces:.6g}"
         if not received:
             continue  # the root: it has every piece from the start
         for k, op in enumerate(sent):

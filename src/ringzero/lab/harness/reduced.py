@@ -11,9 +11,9 @@ from ringzero.lab.payloads import payloads
 NOT_INSIDE = -1  # of what torch calls the current graph task: no backward pass runs
 
 
-def noted(train: Callable, **case: Any) -> dict:
-    """What ``train(**case)`` ``returned`` on this rank, copies of the tensors it handed over, ``given``, and for each:
-    whether it was ``inside`` a backward pass, and how many linear layers the passes had ``reached`` so far."""
+def noted(train: Callable, *tensor: Any, **case: Any) -> dict:
+    """What ``train(*tensor, **case)`` ``returned`` on this rank, copies of the tensors it handed over, ``given``, and
+    for each: whether it was ``inside`` a backward pass, and how many linear layers these had ``reached`` so far."""
     inside: list[bool] = []
     reached: list[int] = []
     layers = 0
@@ -33,7 +33,7 @@ def noted(train: Callable, **case: Any) -> dict:
     watching = nn.modules.module.register_module_forward_hook(watch)
     try:
         with payloads(note) as given:
-            returned = train(**case)
+            returned = train(*tensor, **case)
     finally:
         watching.remove()
     return {"returned": returned, "given": given, "inside": inside, "reached": reached}
