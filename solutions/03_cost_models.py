@@ -346,7 +346,7 @@ figure
 # cross. NCCL, MPI and gloo switch there, or where they think it is.
 #
 # Write `crossover`: the size in bytes at which two costs take the same time, or None if there is no such size above 0,
-# since one of them is never worse. Either cost may come first.
+# since one of them is never worse. Either cost may come first, and α may be 0.
 
 
 # %% nbgrader={"grade_id": "crossover", "solution": true}
@@ -356,7 +356,7 @@ def crossover(first, second, alpha, beta):
     more_rounds, less_share = second[0] - first[0], first[1] - second[1]
     if more_rounds * less_share <= 0:
         return None
-    return more_rounds * alpha / (less_share * beta)
+    return more_rounds * alpha / (less_share * beta) or None  # where alpha is 0 they meet at 0 bytes only
     ### END SOLUTION
 
 
@@ -373,6 +373,8 @@ check.that("and the other way round", turned, both_take_the_same_time)
 check.that("the ring and halving-doubling on 8 ranks do not cross", never, there_is_none)
 worse = check.run((6, 2.0), (12, 12.0), 10e-6, 1e-9)
 check.that("nor do two of which one has fewer rounds and sends less", worse, there_is_none)
+at_0 = check.run((3, 3.0), (14, 1.75), 0.0, 1e-10)
+check.that("nor do any two where a message itself takes no time: they meet at 0 bytes", at_0, there_is_none)
 ### BEGIN HIDDEN TESTS
 others = [
     check.run((126, 1.96875), (12, 12.0), 3e-6, 4e-11),
@@ -561,7 +563,7 @@ check.that("or an all-gather on 8 ranks", check.run(EMPTY, "all_gather", 8), as_
 rooted = [check.run(EMPTY, kind, 3) for kind in ("broadcast", "reduce")]
 check.that("or a broadcast or a reduce on 3 ranks", rooted, as_nccl_tests_defines_them)
 ### BEGIN HIDDEN TESTS
-OTHER = "1048576 262144 half none 0 57.5 0 0"
+OTHER = "1048576 524288 half none 0 57.5 0 0"
 kinds = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "gather", "scatter", "broadcast", "reduce")
 every = [check.run(OTHER, kind, n) for kind in kinds for n in (2, 3, 16, 1024)]
 LONGER = "  2097152  524288  float  sum  -1  123.4  0  0  0  99.5  0  0  0"  # in place too, as nccl-tests prints it
@@ -587,7 +589,8 @@ check.score()
 #
 # <details><summary>Answer</summary>16 bytes for each: 120 GB. At stage 2 2 bytes for each and 14/64: 16.6 GB.</details>
 #
-# Write `state_bytes`. (Activations and buffers come on top; they have a lab of their own.)
+# Write `state_bytes`. Where N does not divide, do not round. (Activations and buffers come on top; they have a lab of
+# their own.)
 
 
 # %% nbgrader={"grade_id": "state_bytes", "solution": true}
@@ -623,8 +626,8 @@ check.that("1.9 GB at stage 3", stages[3], as_published)
 five = claims.gives(
     "the memory in bytes", lambda params, stage, n: params * ({1: 6.4, 2: 4.8, 3: 3.2}[stage] if n == 5 else 16)
 )
-on_five = [check.run(1_000, stage, n) for stage in (1, 2, 3) for n in (1, 5)]
-check.that("a thousand parameters on 1 rank and on 5, to the byte", on_five, five)
+on_five = [check.run(1_001, stage, n) for stage in (1, 2, 3) for n in (1, 5)]
+check.that("1,001 parameters on 1 rank and on 5, not rounded", on_five, five)
 ### BEGIN HIDDEN TESTS
 PUBLISHED |= {(1, 16): 35.6, (2, 16): 21.6, (3, 16): 7.5, (1, 1024): 30.1, (2, 1024): 15.1, (3, 1024): 0.12}  # table 1
 BY_HEAD = {0: 16, 1: 5.2, 2: 3.4, 3: 1.6}  # bytes a parameter on ten ranks
@@ -689,9 +692,11 @@ huge = check.run(10**15, 3, 5 * 10**9)
 check.that("ten to the 15 parameters in 5 GB each", huge, it_takes(None, None, None, 3_200_000))
 larger = [check.run(7_500_000_000, stage, 34_000_000_000) for stage in range(4)]
 just = [check.run(2_000_000_000, stage, 32_000_000_000) for stage in range(4)]  # 32 GB to the byte
+nearly = check.run(1_000_000_005, 3, 2_285_714_297)  # on 7 ranks a seventh of a byte is too much
 full = [check.run(8_000_000_000, stage, 32_000_000_000) for stage in (0, 1)]  # what stage 1 leaves whole fills it
 check.that("7.5 billion parameters in 34 GB", larger, it_takes(None, 23, 6, 4), weight=2)
 check.that("a model that just fits on one", just, it_takes(1, 1, 1, 1))
+check.that("a part of a byte too much is too much", nearly, it_takes(None, None, None, 8))
 check.that("no room for any part, however small", full, it_takes(None, None))
 ### END HIDDEN TESTS
 check.score()

@@ -59,7 +59,7 @@ def copies_what_it_must(run: Run) -> str | None:
     if to_device:
         return f"__init__ copied {to_device:,} bytes to the device, which has the parameters already"
     for step in range(1, len(report.copied)):
-        stepped = sum(size for i, size in enumerate(sizes) if step > 1 or i not in unused)
+        stepped = sum(size for i, size in enumerate(sizes) if step != run.option("unused_in", 1) or i not in unused)
         (out_before, back_before), (out, back) = report.copied[step - 1 : step + 1]
         passes = run.option("passes", 1)
         for what, got, due in (

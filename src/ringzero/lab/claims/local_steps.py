@@ -122,7 +122,7 @@ def sends_only_when_due(run: Run) -> str | None:
 def sends_its_own(run: Run) -> str | None:
     """What a rank sends depends on what it has: it is not zeros, and not what another rank sends."""
     steps = run.option("steps")
-    return _not_its_own([[_given(report, step, steps) for step in _due(run)] for report in run.reports], "averaging")
+    return not_its_own([[_given(report, step, steps) for step in _due(run)] for report in run.reports], "averaging")
 
 
 def ends_alike(run: Run) -> str | None:
@@ -221,7 +221,7 @@ def sends_once_a_round(run: Run) -> str | None:
 @given(sends_once_a_round)
 def sends_its_own_change(run: Run) -> str | None:
     """What a rank sends in a round depends on what it changed: it is not zeros, and not what another rank sends."""
-    return _not_its_own([_rounds_of(report) for report in run.reports], "round")
+    return not_its_own([_rounds_of(report) for report in run.reports], "round")
 
 
 @given(as_nesterov)
@@ -242,7 +242,7 @@ def size_of(tensors: list[torch.Tensor]) -> int:
     return sum(tensor.nbytes for tensor in tensors)
 
 
-def _not_its_own(ranks, what):
+def not_its_own(ranks, what):
     """Why what each rank sent, a list of tensors for each time, does not depend on what it had; or None."""
     if len(ranks) == 1:
         return None

@@ -15,6 +15,7 @@ from ringzero.costs import overlap as ratios
 from ringzero.lab.claims import values
 from ringzero.lab.claims.answers import is_whole_number, plain_number
 from ringzero.lab.claims.collectives import given
+from ringzero.lab.claims.local_steps import not_its_own
 from ringzero.lab.harness import overlap
 from ringzero.lab.runs import Run
 from ringzero.record import spans
@@ -323,6 +324,12 @@ def one_all_reduce_a_bucket(run: Run) -> str | None:
 
 def _list(numbers):
     return ", ".join(map(str, numbers[:8])) + (", …" if len(numbers) > 8 else "") or "no"
+
+
+@given(one_all_reduce_a_bucket)
+def sends_its_own(run: Run) -> str | None:
+    """What a rank sends depends on its gradients: it is not zeros, and not what another rank sends."""
+    return not_its_own([[[tensor] for tensor in report.sent] for report in run.reports], "bucket")
 
 
 @given(gradients_are_the_mean)

@@ -52,14 +52,16 @@ def train(
     steps: int = 3,
     passes: int = 1,
     unused: tuple = (),
+    unused_in: int = 1,
     order: tuple | None = None,
     adamw: dict | None = None,
+    beside: bool = False,
 ) -> dict:
     """Steps with what ``make(parameters, link, **adamw)`` returns, after ``passes`` backward passes each.
 
     Parameters are bf16, those at the places ``fp32`` excepted (None: all are fp32). Those at the places ``unused``
-    have no gradient in the first step. ``order`` is the order in which the forward pass uses them; the backward pass
-    comes to them the other way round.
+    have no gradient in step ``unused_in``. ``order`` is the order in which the forward pass uses them; the backward
+    pass comes to them the other way round. ``beside``: another model is trained in turn with this one.
 
     Reported are the ``values`` after each step; bytes that the device ``held`` and that were ``copied`` (to the host,
     to the device), when made and after each step; and of the last step the ``peak`` of the device's bytes in its
@@ -71,10 +73,15 @@ def train(
     kinds = types(sizes, fp32)
     with refused(Host.__init__), Tiers(BYTES_PER_SECOND, STEPS_PER_SECOND) as tiers:
         link = tiers.link
-        parameters = [
-            torch.nn.Parameter(tiers.on_device(start_of(seed, i, size).to(kind).clone()))
-            for i, (size, kind) in enumerate(zip(sizes, kinds, strict=True))
-        ]
+        parameters, others = (
+            [
+                torch.nn.Parameter(tiers.on_device(start_of(start, i, size).to(kind).clone()))
+                for i, (size, kind) in enumerate(zip(sizes, kinds, strict=True))
+            ]
+            for start in (seed, seed + 1)
+        )
+        if not beside:
+            others = []
         places = [p.data_ptr() for p in parameters]
         report: dict[str, Any] = {"values": [], "held": [], "copied": []}
 
@@ -82,20 +89,27 @@ def train(
             report["held"].append(tiers.held["device"])
             report["copied"].append([link.bytes_to_host, link.bytes_to_device])
 
+        def go_back(model, start, step, turn):
+            loss = tiers.on_device(torch.zeros((), requires_grad=True))
+            for i in order or range(len(model)):
+                p = model[i]
+                if step + 1 != unused_in or i not in unused:
+                    loss = _Layer.apply(loss, p, tiers, (start, i, p.numel(), passes * step + turn))
+            loss.backward()
+
         made = make(parameters, link, **(ADAMW if adamw is None else adamw))
+        other = make(others, link, **(ADAMW if adamw is None else adamw)) if beside else None
         note()
         for step in range(steps):
             first, began = len(tiers.events), tiers.now
             tiers.start_peaks()
             for turn in range(passes):
-                loss = tiers.on_device(torch.zeros((), requires_grad=True))
-                for i in order or range(len(parameters)):
-                    p = parameters[i]
-                    if step or i not in unused:
-                        loss = _Layer.apply(loss, p, tiers, (seed, i, p.numel(), passes * step + turn))
-                loss.backward()
-                del loss
+                go_back(parameters, seed, step, turn)
+                if other is not None:
+                    go_back(others, seed + 1, step, turn)
             report["peak"], middle, middle_time = tiers.peak["device"], len(tiers.events), tiers.now
+            if other is not None:
+                other.step()
             made.step()
             report["events"] = [list(map(list, part)) for part in (tiers.events[first:middle], tiers.events[middle:])]
             report["seconds"] = [middle_time - began, tiers.now - middle_time]
@@ -129,8 +143,10 @@ def alone(
     steps: int = 3,
     passes: int = 1,
     unused: tuple = (),
+    unused_in: int = 1,
     order: tuple | None = None,
     adamw: dict | None = None,
+    beside: bool = False,
 ) -> list[list[torch.Tensor]]:
     """The parameters after each step of ``train``, from torch's AdamW on fp32 masters in one memory."""
     kinds = types(sizes, fp32)
@@ -142,7 +158,7 @@ def alone(
     for step in range(steps):
         for i, (p, kind) in enumerate(zip(masters, kinds, strict=True)):
             p.grad = None
-            for turn in range(passes if step or i not in unused else 0):
+            for turn in range(passes if step + 1 != unused_in or i not in unused else 0):
                 gradient = gradient_of(seed, i, p.numel(), passes * step + turn).to(kind).float()
                 p.grad = gradient if p.grad is None else p.grad + gradient
         optimizer.step()

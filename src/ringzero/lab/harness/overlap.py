@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from ringzero.lab.payloads import payloads
 from ringzero.lab.unaided import unaided
 from ringzero.record import recorder
 from ringzero.record.recording_group import TracedWork
@@ -49,14 +50,14 @@ def make_layers(numels: list[int], seconds: float = 0.0) -> tuple[list[Layer], l
 
 
 def one_step(backward_pass: Callable, numels: list[int], cap: float) -> dict:
-    """On a rank: the ``gradients`` that came back, and what the layers noted, ``computed``.
+    """On a rank: the ``gradients`` that came back, what the layers noted, ``computed``, and the tensors ``sent``.
 
     ``asked`` are the times at which the program asked whether an all-reduce was over. Who asks until it is, waits.
     """
     layers, computed = make_layers(numels)
-    with noting_questions() as asked:
+    with noting_questions() as asked, payloads() as sent:
         gradients = backward_pass(layers, cap)
-    return {"gradients": gradients, "computed": computed, "asked": asked}
+    return {"gradients": gradients, "computed": computed, "asked": asked, "sent": sent}
 
 
 @contextmanager

@@ -52,7 +52,8 @@ def through(
     """A forward pass through a window of ``k`` layers and, with ``back``, a backward pass.
 
     For each pass is reported what it returned, its ``events``, how many layers the link brought to the device were
-    there at most and are ``left``, and how many bytes more than before it the device held at most.
+    there at most and are ``left``, and how many bytes more than before it the device held at most. ``kept`` says
+    whether the vectors in host memory are what they were.
     """
     from ringzero.costs import offload
 
@@ -79,6 +80,7 @@ def through(
                 gradient, gradients = backward(vectors, inputs, last, k, tiers.link, differentiate)
             report["where"] = [tiers.tier_of(each) for each in gradients]
             report["gradient"], report["gradients"] = gradient.tolist(), [each.tolist() for each in gradients]
+        report["kept"] = all(map(torch.equal, vectors, vectors_of(seed, widths)))
     return report
 
 
