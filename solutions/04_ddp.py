@@ -210,6 +210,8 @@ check.that("gradients are the mean, and two steps those of one process", two_ste
 check.that("also with frozen and tied parameters", [frozen, tied], training.as_one_process, weight=2)
 check.that("also where some ranks' gradients are zeros", zeros, training.as_one_process)
 check.that("two backward passes before a step add up", twice, training.as_one_process)
+beside = check.run(seed=6, beside=True)
+check.that("two models, one beside the other", beside, training.as_one_process)
 check.that("the ranks stay alike, to the last bit", every, training.alike_on_all_ranks)
 check.that("one all-reduce for each trained parameter and step, no more", every, training.one_all_reduce_a_parameter)
 ### BEGIN HIDDEN TESTS
@@ -288,8 +290,9 @@ check.score()
 #
 # - `self.parameters`, a list; `self.flat`, one 1-D tensor for all their gradients; `self.missing`, the set of
 #   parameters whose gradient has not been put yet
-# - `put(parameter)` copies the parameter's gradient to its place in `flat`, zeros if it has none (`.grad` is None), and
-#   makes `parameter.grad` the view of that place, in the parameter's shape. It is no longer missing.
+# - `put(parameter)`, called in any order, copies the parameter's gradient to its place in `flat`, zeros if it has none
+#   (`.grad` is None), and makes `parameter.grad` the view of that place, in the parameter's shape. It is no longer
+#   missing.
 # - `launch()` starts one all-reduce of the whole buffer and does not wait for it
 # - `wait()` waits for it. Now each `.grad` is the mean over the ranks. The bucket can be used for the next step: all
 #   its parameters are missing again.
@@ -355,6 +358,8 @@ check.that("gradients are views of flat", [once, shapes], buckets.gradients_are_
 check.that("missing: what has not been put, and all again after wait()", [once, again], buckets.missing_is_counted)
 both = check.run(names=("weight", "bias"), times=2, beside=True)
 check.that("two buckets on their way at the same time", both, buckets.leaves_others_alone)
+unlike = check.run(names=("weight", "bias", "column"), odd_ranks_forward=True)
+check.that("also when the ranks put them in unlike orders", unlike, buckets.gradients_are_the_mean)
 check.on_nccl(once, buckets.gradients_are_the_mean)
 ### BEGIN HIDDEN TESTS
 several = check.runs(ranks=(1, 2, 3, 4), names=("bias", "column", "weight"), times=2)
@@ -363,6 +368,8 @@ zeros = "zeros where there is no gradient, also when the bucket was used before"
 asynchronous = claims.all_of(buckets.one_message, buckets.launch_does_not_wait)
 check.that("1 to 4 ranks", several, buckets.gradients_are_the_mean, weight=2)
 check.that(zeros, holes, buckets.gradients_are_the_mean)
+in_place = check.run(names=("bias", "weight"), times=2, to_none=False)
+check.that("a new gradient that lies in flat already", in_place, buckets.gradients_are_the_mean)
 check.that("one message, not waited for, on any number of ranks", several, asynchronous)
 ### END HIDDEN TESTS
 check.score()
@@ -479,8 +486,9 @@ check.score()
 #
 # **Guess first.** With 8 parts, how many bytes does this save? Is the result the same?
 #
-# Write `Accumulating`. An exception inside the `with` must not leave it silent for ever, and where one `no_sync` stands
-# inside another, the end of the inner one is not the end of the outer one.
+# Write `Accumulating`. What counts is where a backward pass is made, wherever its forward pass was. An exception inside
+# the `with` goes on to the caller and must not leave it silent for ever, and where one `no_sync` stands inside another,
+# the end of the inner one, by an exception too, is not the end of the outer one.
 #
 # (A class is built on the one that its name meant when its cell ran. When you change `Overlapped`, run this cell again,
 # and the next.)
@@ -534,6 +542,9 @@ several = check.runs(ranks=(1, 2, 3, 4), seed=lambda n: 10 * n, cap=200, passes=
 zeroed = check.run(seed=5, cap=200, steps=3, passes=2, to_none=False)
 check.that("1 to 4 ranks, 2 to 5 passes, another model", several, alike, weight=2)
 check.that("gradients set to zero and not to None", zeroed, alike)
+inner = check.run(before="an exception in an inner one", seed=7, cap=300, passes=2)
+outside = check.run(seed=8, cap=300, passes=2, forward_outside=True)
+check.that("an inner one that ends with an exception; forward passes before no_sync", [inner, outside], silent)
 check.that("silent on any number of ranks", [*several, zeroed], silent)
 check.that("and still while backward runs", several, claims.all_of(alike, training.leaves_while_backward_runs))
 ### END HIDDEN TESTS
@@ -612,6 +623,10 @@ several = check.runs(ranks=(1, 2, 3, 4), seed=lambda n: 10 * n, **holes)
 added_up = [check.run(seed=5 + i, passes=2, last_skips=(2,), to_none=not i, **seven) for i in (0, 1)]
 check.that("1 to 4 ranks, several layers, each parameter a bucket", several, alike, weight=2)
 check.that("added up inside no_sync, not used in the last pass", added_up, alike)
+by_step = check.run(seed=7, skips=((2,), (1,), ()), steps=3, **seven)
+check.that("one layer in one step and another in the next, and then none", by_step, overlaps)
+beside = check.run(seed=8, cap=300, beside=True)
+check.that("two models, one beside the other", beside, alike)
 check.that("no other messages", [never, some, *several], one_a_bucket)
 check.that("the others still leave while backward runs", all_used, overlaps)
 ### END HIDDEN TESTS

@@ -241,6 +241,8 @@ several = check.runs(ranks=(1, 2, 3, 4), sizes=lambda n: (17, 4 + n, 30), seed=l
 few = check.runs(ranks=(3, 4), sizes=(2,), seed=9)
 check.that("1 to 4 ranks", several, is_the_shard_of_the_mean, weight=2)
 check.that("fewer elements than ranks", few, lets_the_rest_go)
+nothing = check.run(sizes=(20,), seed=10, without=(0,))
+check.that("a rank without any gradient", nothing, is_the_shard_of_the_mean)
 frees_and_cheap = claims.all_of(lets_the_rest_go, sends_like_a_reduce_scatter)
 check.that("let go and cheap on any number of ranks", several, frees_and_cheap)
 ### END HIDDEN TESTS
@@ -395,7 +397,7 @@ check.score()
 #
 # Write `clip`, for a list of shards such as `zero.gradients`. It changes them in place and returns the norm that they
 # had, as a tensor with one element. Here you may use `dist.all_reduce`, once, on one number. A rank's shards may be
-# empty.
+# empty, and all gradients may be 0.
 
 
 # %% nbgrader={"grade_id": "clip", "solution": true}
@@ -432,6 +434,7 @@ several = check.runs(
 )
 check.that("1 to 4 ranks", several, one_number_travels, weight=2)
 check.that("ranks that own nothing", check.run(sizes=(2, 3), seed=9, max_norm=0.1, ranks=4), right)
+check.that("all gradients are 0", check.run(sizes=(20, 9), seed=9, max_norm=1.0, zeros=True), right)
 ### END HIDDEN TESTS
 check.score()
 
@@ -612,7 +615,7 @@ def checkpoint(module, zero):
 
 # %% nbgrader={"grade_id": "test_checkpoint", "grade": true, "points": 3}
 from ringzero.lab import LIBRARY, Check, harness
-from ringzero.lab.claims.sharded import all_is_whole, parameters_are_whole, stays_freed
+from ringzero.lab.claims.sharded import all_is_whole, leaves_all_as_it_was, parameters_are_whole
 
 save = {"harness": harness.sharded.train_and_save, "uses": ("Zero1", "Zero2", "Zero3"), "built_from": (LIBRARY,)}
 check = Check("checkpoint", points=3, world_size=WORLD_SIZE, device=DEVICE, **save)
@@ -621,11 +624,13 @@ of_1 = check.run(stage=1, seed=2, hidden=(12, 13, 14))
 check.that("parameters of a stage 3 model", of_3, parameters_are_whole, weight=2)
 check.that("and AdamW's numbers", of_3, all_is_whole, weight=2)
 check.that("of a stage 1 model", of_1, all_is_whole)
-check.that("what was freed stays freed", of_3, stays_freed)
+check.that("what was freed stays freed, and all else is as it was", [of_3, of_1], leaves_all_as_it_was)
 check.on_nccl(of_3, parameters_are_whole)
 ### BEGIN HIDDEN TESTS
 several = check.runs(ranks=(1, 2, 3), stage=3, seed=lambda n: 10 * n, hidden=(9, 10, 11), steps=3)
-check.that("1 to 3 ranks, another model", several, stays_freed, weight=2)
+double = check.run(stage=2, seed=3, hidden=(9, 10, 11), double=(1, 3))
+check.that("1 to 3 ranks, another model", several, leaves_all_as_it_was, weight=2)
+check.that("a stage 2 model with two matrices in some layers", double, all_is_whole)
 ### END HIDDEN TESTS
 check.score()
 

@@ -36,14 +36,18 @@ def gradients_are_the_mean(run: Run) -> str | None:
 
 @given(gradients_are_the_mean)
 def gradients_are_views(run: Run) -> str | None:
-    """Every gradient lies in the memory of flat, which has room for them and no more."""
+    """From put() on every gradient lies in the memory of flat, a vector that has room for them and no more."""
     for rank, report in enumerate(run.reports):
+        if len(report.flat) != 1:
+            return f"on rank {rank} flat has shape {tuple(report.flat)}, expected one dimension"
         copies = [name for name in run.option("names") if name not in report.views]
         if copies:
             return f"on rank {rank} the gradient of {copies[0]} is not in the memory of flat"
+        if report.late:
+            return f"on rank {rank} the gradient of {report.late[0]} is not in the memory of flat when put() returns"
         total = sum(tensor.numel() for tensor in report.gradients.values())
-        if report.numel != total:
-            return f"on rank {rank} flat has {report.numel} elements, the gradients {total}"
+        if report.flat != [total]:
+            return f"on rank {rank} flat has {report.flat[0]} elements, the gradients {total}"
     return None
 
 
@@ -76,10 +80,13 @@ def leaves_others_alone(run: Run) -> str | None:
 
 
 def missing_is_counted(run: Run) -> str | None:
-    """Each put makes one parameter less missing, and after wait() all are again."""
+    """Each put makes that parameter no longer missing, and after wait() all are again."""
     n, times = len(run.option("names")), run.option("times", 1)
     expected = [n] + times * list(range(n))[::-1] + [n]
     for rank, report in enumerate(run.reports):
         if report.missing != expected:
             return f"on rank {rank} there were {report.missing} missing after each put, expected {expected}"
+        if report.others_missing:
+            name = report.others_missing[0]
+            return f"on rank {rank} after put({name}) missing holds other parameters than those that were not put"
     return None

@@ -20,6 +20,8 @@ def lies_end_to_end(run: Run) -> str | None:
     whole = torch.cat([value.reshape(-1) for value in values.values()])
     if not all(report.same for report in run.reports):
         return "flat.parameters are not the parameters it was given, in their order"
+    if not all(report.trained for report in run.reports):
+        return "the parameters do not require a gradient any more: they cannot be trained"
     why = equal("the vector", [report.whole for report in run.reports], [whole] * run.world_size)
     return why or close_by_name("the parameter", [report.first for report in run.reports], values, 0)
 
@@ -127,7 +129,7 @@ def returns_the_norm(run: Run) -> str | None:
 
 def is_scaled(run: Run) -> str | None:
     """All shards are scaled by the same number, such that their norm together is at most ``max_norm``."""
-    scale = min(1.0, run.option("max_norm") / _norm(run))
+    scale = min(1.0, run.option("max_norm") / (_norm(run) or 1))
     for rank, report in enumerate(run.reports):
         before = [part(vector, run.world_size, rank) for vector in _to_clip(run)]
         for i, (shard, was) in enumerate(zip(report.shards, before, strict=True)):
@@ -149,7 +151,7 @@ def one_number_travels(run: Run) -> str | None:
 
 
 def _to_clip(run):
-    return flat.vectors_to_clip(run.option("sizes"), run.option("seed"))
+    return flat.vectors_to_clip(**run.case.options)
 
 
 def _norm(run):

@@ -7,7 +7,7 @@ import torch
 
 from ringzero.lab.claims.collectives import given
 from ringzero.lab.claims.values import close
-from ringzero.lab.harness.optimizers import gradients_of, start_and_gradients
+from ringzero.lab.harness.optimizers import LATER, gradients_of, start_and_gradients
 from ringzero.lab.runs import Run
 
 COUNTED_FROM = 20_000  # numbers: below, Python's own memory is too little to tell from chance
@@ -50,13 +50,17 @@ def _as_torch(run, make, options, start, gradients, tolerance):
         return "the parameter has other memory now, or is not trained any more: write into the memory that it has"
     parameter = start.clone()
     optimizer = make([parameter], **options)
-    for parameter.grad in gradients:
+    for t, parameter.grad in enumerate(gradients):
+        if t == LATER:
+            optimizer.param_groups[0].update(run.option("later") or {})
         optimizer.step()
     what = f"the parameter after {len(gradients)} step{'s' * (len(gradients) > 1)}"
     for name, end in run.reports[0].ends.items():
         why = close(what, [end], [parameter], tolerance)
         if why and name == "second":
             return f"one parameter is right, another that is stepped in turn is not: has each a state of its own? {why}"
+        if why and run.option("later"):
+            return f"{why.removeprefix('on rank 0 ')}: after {LATER} steps other options are given"
         if why:
             return _mistake(end, options, start, gradients, parameter, tolerance) or why.removeprefix("on rank 0 ")
     return None

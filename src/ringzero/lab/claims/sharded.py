@@ -81,6 +81,8 @@ def _close(what, rank, got, expected):
 def states_are_sharded(run: Run) -> str | None:
     """At the end of a step a rank that has whole parameters holds two numbers for each one it owns, and no more."""
     for rank, report in enumerate(run.reports):
+        if report.not_let_go:
+            return f"after the step gradients[{report.not_let_go[0]}] on rank {rank} is not None"
         due = 2 * shard_bytes(run, rank)
         besides = report.memory["step"]["held"] - 4 * sum(sizes(run))
         if besides > due + _slack(run):
@@ -172,10 +174,11 @@ def is_whole(*keys: str) -> Claim:
     def claim(run):
         for key in keys:
             right = alone(run)["last" if key == "parameter" else key]
-            missing = [name for name in right if not all(key in report.then.get(name, ()) for report in run.reports)]
+            checkpoints = [report.then["saved"] for report in run.reports]
+            missing = [name for name in right if not all(key in each.get(name, ()) for each in checkpoints)]
             if missing:
                 return f"{missing[0]} has no {key}"
-            saved = [{name: report.then[name][key] for name in right} for report in run.reports]
+            saved = [{name: each[name][key] for name in right} for each in checkpoints]
             if why := values.close_by_name(f"{key} of", saved, right, 1e-3):
                 return why
         return None
@@ -188,10 +191,12 @@ all_is_whole = is_whole("parameter", *sharded.NUMBERS)
 
 
 @given(all_is_whole)
-def stays_freed(run: Run) -> str | None:
-    """In stage 3 no parameter has its memory after the checkpoint."""
+def leaves_all_as_it_was(run: Run) -> str | None:
+    """Parameters, shards and states are what they were, and in stage 3 no parameter has its memory afterwards."""
     for rank, report in enumerate(run.reports):
         there = report.last["parameters"]
         if run.option("stage") == 3 and there:
             return f"on rank {rank} the memory of {next(iter(there))} is still there afterwards"
+        if report.then["changed"]:
+            return f"on rank {rank} {report.then['changed'][0]} is not what it was before the checkpoint"
     return None

@@ -85,6 +85,10 @@ def all_reduces(run: Run, rank: int) -> list[Operation]:
 def one_all_reduce_a_bucket(run: Run) -> str | None:
     """In each step a rank reduces its buckets, each once and whole, the last layer's first. Alone, it may not."""
     expected = [size for size, _ in buckets(run)]
+    for rank, report in enumerate(run.reports):
+        if report.buckets != expected:
+            held, due = _list(report.buckets), _list(expected)
+            return f"on rank {rank} self.buckets has buckets of {held} bytes, expected {due}"
     for rank in range(run.world_size if run.world_size > 1 else 0):
         made, steps = [op.bytes for op in all_reduces(run, rank)], run.option("steps", 2)
         if made != steps * expected:
@@ -195,9 +199,14 @@ state_is_that_of_rank_0 = all_of(trained_are_those_of_rank_0, frozen_are_those_o
 
 @given(state_is_that_of_rank_0)
 def parameters_are_kept(run: Run) -> str | None:
-    """Parameters are the objects that they were, and trained as they were."""
+    """Parameters are the objects that they were, trained as they were; they and buffers have the memory they had."""
     bad = [rank for rank, report in enumerate(run.reports) if not report.kept]
-    return f"on rank {bad[0]} parameters were replaced or changed their requires_grad" if bad else None
+    if bad:
+        return f"on rank {bad[0]} parameters were replaced or changed their requires_grad"
+    for rank, report in enumerate(run.reports):
+        if report.moved:
+            return f"on rank {rank} {report.moved[0]} has other memory now: write into the memory that it has"
+    return None
 
 
 @given(state_is_that_of_rank_0)

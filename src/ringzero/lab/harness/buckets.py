@@ -17,26 +17,38 @@ def gradient(rank: int, name: str, turn: int) -> torch.Tensor:
 
 
 def fill_and_reduce(
-    bucket_class: Callable, names: tuple, times: int = 1, without: tuple = (), beside: bool = False
+    bucket_class: Callable,
+    names: tuple,
+    times: int = 1,
+    without: tuple = (),
+    beside: bool = False,
+    to_none: bool = True,
+    odd_ranks_forward: bool = False,
 ) -> dict:
     """On a rank: one bucket used so many times; the parameter ``without[rank]`` gets no gradient the last time.
 
+    ``to_none``: a gradient that was put is a new tensor the next time; if not, it is written where the last one is.
+    ``odd_ranks_forward``: odd ranks put the first parameter first, the others the last one first.
     ``beside``: another one, of ones, is on its way at the same time; it is full before, and leaves and ends after it.
     """
     rank, device = dist.get_rank(), torch.get_default_device()
     parameters = {name: torch.nn.Parameter(torch.zeros(SHAPES[name])) for name in names}
     bucket, none = bucket_class(list(parameters.values())), without[rank : rank + 1]
-    counts = [len(bucket.missing)]
+    counts, late, others_missing = [len(bucket.missing)], [], []
+    order = list(parameters.items())[:: 1 if odd_ranks_forward and rank % 2 else -1]
     others = [torch.nn.Parameter(torch.zeros(SHAPES[name])) for name in names if beside]
     other: Any = bucket_class(others) if beside else None
     for turn in range(times):
         for p in others:
             p.grad = torch.ones_like(p)
             other.put(p)
-        for name, p in reversed(parameters.items()):
-            p.grad = None if turn == times - 1 and name in none else gradient(rank, name, turn).to(device)
+        for place, (name, p) in enumerate(order, 1):
+            new = None if turn == times - 1 and name in none else gradient(rank, name, turn).to(device)
+            p.grad = new if to_none or new is None or p.grad is None else p.grad.copy_(new)
             bucket.put(p)
             counts.append(len(bucket.missing))
+            late += [] if _lies_in(bucket.flat, p.grad) else [name]
+            others_missing += [] if {id(m) for m in bucket.missing} == {id(m) for _, m in order[place:]} else [name]
         bucket.launch()
         launched = time.time()
         if other is not None:
@@ -44,16 +56,21 @@ def fill_and_reduce(
         bucket.wait()
         if other is not None:
             other.wait()
-    where = bucket.flat.untyped_storage().data_ptr()
     gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
     return {
         "gradients": {name: kept.clone() for name, kept in gradients.items()},
-        "views": [name for name, kept in gradients.items() if kept.untyped_storage().data_ptr() == where],
+        "views": [name for name, kept in gradients.items() if _lies_in(bucket.flat, kept)],
+        "late": late,  # whose gradient was no view right after it was put
         "ones": all(p.grad is not None and bool(torch.eq(p.grad, 1).all()) for p in others),  # the other one's mean
-        "numel": bucket.flat.numel(),
+        "flat": list(bucket.flat.shape),
         "launched": launched,  # the time when the last launch() returned
         "missing": [*counts, len(bucket.missing)],  # after each put, and after the last wait
+        "others_missing": others_missing,  # after whose put other parameters were missing than those still to come
     }
+
+
+def _lies_in(flat, tensor):
+    return tensor is not None and tensor.untyped_storage().data_ptr() == flat.untyped_storage().data_ptr()
 
 
 def assignment(sizes: list[int], cap: int) -> list[list[int]]:

@@ -1,6 +1,7 @@
 """One vector of parameters that is cut into shards: laid out, reduced, clipped, freed and gathered again."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -31,6 +32,7 @@ def lay_out(flat_class: Callable, names: tuple, seed: int) -> dict:
         "whole": flat.whole.clone(),
         "owned": [flat.owned.start, flat.owned.stop],
         "same": [id(p) for p in flat.parameters] == [id(p) for p in parameters.values()],
+        "trained": all(p.requires_grad for p in parameters.values()),
         "bytes": _bytes_of((*parameters.values(), flat.whole, flat.shard)),
     }
     flat.whole.copy_(torch.arange(flat.whole.numel()))
@@ -38,17 +40,22 @@ def lay_out(flat_class: Callable, names: tuple, seed: int) -> dict:
 
 
 def gradient(size: int, seed: int, rank: int, i: int) -> torch.Tensor:
-    """The gradient that ``rank`` has of parameter i."""
+    """The gradient that ``rank`` has of parameter i, as a vector."""
     return numbers((size,), 1000 * seed + 100 * rank + i)
+
+
+def _shape(size):
+    """Of a parameter of so many elements: where it can be, a matrix."""
+    return (size,) if size % 2 else (2, size // 2)
 
 
 def reduce_once(mean_gradient: Callable, flat_class: Callable, sizes: tuple, seed: int, without: tuple = ()) -> dict:
     """One flat of parameters of these sizes; ``without[rank]`` is a parameter that gets no gradient there."""
     here, rank = torch.get_default_device(), dist.get_rank()
-    parameters = [torch.nn.Parameter(numbers((size,), i).to(here)) for i, size in enumerate(sizes)]
+    parameters = [torch.nn.Parameter(numbers((size,), i).view(_shape(size)).to(here)) for i, size in enumerate(sizes)]
     flat = flat_class(parameters)
     for i, p in enumerate(parameters):
-        p.grad = None if i in without[rank : rank + 1] else gradient(sizes[i], seed, rank, i).to(here)
+        p.grad = None if i in without[rank : rank + 1] else gradient(sizes[i], seed, rank, i).view(p.shape).to(here)
     there = [flat.whole, *parameters]
     with Kept() as kept:
         for x in there:
@@ -60,19 +67,19 @@ def reduce_once(mean_gradient: Callable, flat_class: Callable, sizes: tuple, see
         "shard": returned.tensor("mean_gradient", shard),
         "bytes": shard.untyped_storage().nbytes(),
         "left": [i for i, p in enumerate(parameters) if p.grad is not None],
-        "changed": [i for i, p in enumerate(parameters) if not torch.equal(p.cpu(), numbers((sizes[i],), i))],
+        "changed": [i for i, p in enumerate(parameters) if not torch.equal(p.cpu().flatten(), numbers((sizes[i],), i))],
     }
 
 
-def vectors_to_clip(sizes: tuple, seed: int) -> list[torch.Tensor]:
-    return [(i + 1) * numbers((size,), 100 * seed + i) for i, size in enumerate(sizes)]
+def vectors_to_clip(sizes: tuple, seed: int, zeros: bool = False, **_: Any) -> list[torch.Tensor]:
+    return [(0 if zeros else i + 1) * numbers((size,), 100 * seed + i) for i, size in enumerate(sizes)]
 
 
-def clip_once(clip: Callable, sizes: tuple, seed: int, max_norm: float) -> dict:
-    """This rank's shards of some vectors, clipped, and the norm that was returned."""
+def clip_once(clip: Callable, sizes: tuple, seed: int, max_norm: float, zeros: bool = False) -> dict:
+    """This rank's shards of some vectors, or of zeros, clipped, and the norm that was returned."""
     here, n, rank = torch.get_default_device(), dist.get_world_size(), dist.get_rank()
-    shards = [part(vector, n, rank).clone().to(here) for vector in vectors_to_clip(sizes, seed)]
-    norm = clip(shards, max_norm)
+    shards = [part(vector, n, rank).clone().to(here) for vector in vectors_to_clip(sizes, seed, zeros)]
+    norm = clip(list(shards), max_norm)  # a list of its own: what counts is what becomes of the tensors
     return {"norm": torch.as_tensor(norm).reshape(-1), "shards": shards}
 
 

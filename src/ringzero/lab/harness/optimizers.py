@@ -7,12 +7,14 @@ import torch
 from ringzero.lab.harness.kept import Kept, bytes_of
 from ringzero.lab.unaided import unaided
 
+LATER = 2  # steps after which a run has the options ``later``
+
 
 def gradients_of(seed: int, shape: tuple, steps: int, dtype: torch.dtype) -> list[torch.Tensor]:
-    """Small ones, so that eps matters, and fewer and fewer, so that the moments do."""
+    """Small ones, so that eps matters, and smaller and smaller, so that the moments do; the third is 0."""
     source = torch.Generator("cpu").manual_seed(seed)
     every = torch.randn(steps, *shape, generator=source, dtype=torch.float64, device="cpu")
-    return [(0.01 * g / (t + 1)).to(dtype) for t, g in enumerate(every)]
+    return [(0.01 * g / (t + 1) * (t != 2)).to(dtype) for t, g in enumerate(every)]
 
 
 def start_and_gradients(seed: int, shape: tuple, steps: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
@@ -22,26 +24,29 @@ def start_and_gradients(seed: int, shape: tuple, steps: int) -> tuple[torch.Tens
 
 
 def several_adam_steps(
-    adam_step: Callable, seed: int, shape: tuple, steps: int, dtype: torch.dtype, options: dict, turned: bool = False
-) -> dict:
+    adam_step: Callable, seed: int, shape: tuple, steps: int, dtype: torch.dtype, options: dict, turned: bool = False,
+    later: dict | None = None,
+) -> dict:  # fmt: skip
     """Steps of two parameters in turn, each with a state of its own; see ``_steps``.
 
-    With ``turned`` they lie in memory column by column.
+    With ``turned`` they lie in memory column by column. ``later`` are options that change after two steps.
     """
 
     def given():
         start = torch.zeros(shape[::-1] if turned else shape, dtype=dtype, device="cpu")
         return start.mT if turned else start, gradients_of(seed, shape, steps, dtype)
 
-    return _steps(adam_step, ("first", "second"), given, options)
+    return _steps(adam_step, ("first", "second"), given, options, later)
 
 
-def several_adamw_steps(adamw_step: Callable, seed: int, shape: tuple, steps: int, options: dict) -> dict:
+def several_adamw_steps(
+    adamw_step: Callable, seed: int, shape: tuple, steps: int, options: dict, later: dict | None = None
+) -> dict:
     """Steps of one parameter; see ``_steps``."""
-    return _steps(adamw_step, ("only",), lambda: start_and_gradients(seed, shape, steps), options)
+    return _steps(adamw_step, ("only",), lambda: start_and_gradients(seed, shape, steps), options, later)
 
 
-def _steps(step: Callable, names: tuple, given: Callable, options: dict) -> dict:
+def _steps(step: Callable, names: tuple, given: Callable, options: dict, later: dict | None) -> dict:
     """A step of each parameter in turn for each gradient; ``given()`` is where all begin, and the gradients.
 
     Reported are where they end (``ends``), bytes of the tensors in the first one's state (``kept``), bytes of tensors
@@ -55,10 +60,11 @@ def _steps(step: Callable, names: tuple, given: Callable, options: dict) -> dict
         start, gradients = given()
         parameters += [start.clone().to(here).requires_grad_() for _ in names]
         places = [p.data_ptr() for p in parameters]
-        for gradient in gradients:
+        for t, gradient in enumerate(gradients):
+            now = options | (later or {}) if t >= LATER else options
             for parameter, state in zip(parameters, states, strict=True):
                 mine = gradient.clone().to(here)
-                step(parameter, mine, state, **options)
+                step(parameter, mine, state, **now)
                 untouched = untouched and torch.equal(mine, gradient.to(here))
         del start, gradients, gradient, mine, parameter, state
     return {

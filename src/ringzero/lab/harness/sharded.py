@@ -77,6 +77,7 @@ def train(
             _label(zero.gradients, "gradients")
             memory.mark("reduced")
             zero.step()
+            report["not_let_go"] = [i for i, gradient in enumerate(zero.gradients) if gradient is not None]
             _must_be_tensors(zero.states)
             _label([number for state in zero.states for number in state.values()], "optimizer")
             memory.mark("step")
@@ -114,19 +115,26 @@ def _must_be_counted(zero):
 
 
 def train_and_save(checkpoint: Callable, *stages: Callable, stage: int, **case: Any) -> dict:
-    """``train`` with one of the three stages, over the layers in reverse order; then a checkpoint, by name and key."""
+    """``train`` with one of the three stages, over the layers in reverse order; then a checkpoint, by name and key.
+
+    That is "saved" in the report's "then", and "changed" there is what the checkpoint did not leave as it was.
+    """
 
     def make(layers):
         return stages[stage - 1](layers[::-1])
 
     def save(module, zero):
+        before = _contents(module, zero)
         saved = checkpoint(module, zero)
+        after = _contents(module, zero)
+        changed = [what for what, value in before.items() if not _equal(value, after.get(what))]
         live = {x.untyped_storage().data_ptr() for x in (*module.parameters(), *_numbers(zero)) if _is_there(x)}
         for name, tensors in saved.items():
             for key, value in tensors.items():
                 if value.untyped_storage().data_ptr() in live:
                     raise RuntimeError(f"{key} of {name} lies in the memory of the model, which the next step changes")
-        return {name: {key: value.clone() for key, value in tensors.items()} for name, tensors in saved.items()}
+        copies = {name: {key: value.clone() for key, value in tensors.items()} for name, tensors in saved.items()}
+        return {"saved": copies, "changed": changed}
 
     return train(make, then=save, **case)
 
@@ -153,6 +161,23 @@ def alone(
     for number in NUMBERS:
         report[number] = {name: optimizer.state[p][number] for name, p in module.named_parameters()}
     return report | {"output": module(training.batch(seed)[0]).detach()}
+
+
+def _contents(module, zero):
+    """Copies of all that a model and its stage hold, by what it is in words."""
+    there = {f"the parameter {name}": p.detach() for name, p in module.named_parameters() if _is_there(p)}
+    shards = {f"flats[{i}].shard": flat.shard for i, flat in enumerate(zero.flats)}
+    states = {f"states[{i}][{key!r}]": value for i, state in enumerate(zero.states) for key, value in state.items()}
+    return {
+        what: value.clone() if isinstance(value, torch.Tensor) else value
+        for what, value in (there | shards | states).items()
+    }
+
+
+def _equal(one, other):
+    if isinstance(one, torch.Tensor):
+        return isinstance(other, torch.Tensor) and torch.equal(one, other)
+    return one == other
 
 
 def _numbers(zero):

@@ -7,8 +7,8 @@ order of events then proves what overlapped with what, and the student's code ha
 """
 
 import time
-from collections.abc import Callable
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -116,9 +116,11 @@ def train(
     steps: int = 2,
     passes: int = 1,
     last_skips: tuple = (),
+    skips: tuple = (),
     to_none: bool = True,
     alike: bool = False,
     silent: bool = True,
+    forward_outside: bool = False,
     beside: bool = False,
     **model: Any,
 ) -> dict:
@@ -126,8 +128,10 @@ def train(
 
     ``passes``      backward passes a step; all but the last inside ``no_sync()`` of what ``wrap`` returned
     ``last_skips``  layers that the last pass of a step does not use
+    ``skips``       layers that the first step does not use, and the second, …
     ``to_none``     as of ``zero_grad``
     ``silent``      whether all passes but the last are inside ``no_sync``; if not, each of them averages
+    ``forward_outside``  the forward passes of what is inside ``no_sync`` come before it
     ``beside``      another model is wrapped, too, and both have their passes in turn; it is not reported
     ``alike``       the ranks' models begin alike; if not, each has a seed of its own
 
@@ -144,15 +148,18 @@ def train(
     report = {"start": _state(module)}
     other = wrap(Model(seed + 1000 + rank, **model), cap) if beside else None
     for step in range(steps):
-        report["began"], module.skipped = time.time(), skipped
+        unused = skipped + _of_step(skips, step)
+        report["began"], module.skipped = time.time(), unused
         if passes > 1:
+            parts: Iterable = (loss_of(wrapped, seed + 100 * step + i, rank, ranks) for i in range(1, passes))
+            parts = list(parts) if forward_outside else parts
             with wrapped.no_sync() if silent else nullcontext():
-                for i in range(1, passes):
-                    loss_of(wrapped, seed + 100 * step + i, rank, ranks).backward()
+                for part in parts:
+                    part.backward()
                 report["quiet_until"] = time.time()
                 _nothing_is_left_open(report["began"])
         module.begun.clear()
-        module.skipped = skipped + last_skips
+        module.skipped = unused + last_skips
         losses = [loss_of(each, seed + 100 * step, rank, ranks) for each in (wrapped, other) if each is not None]
         for loss in losses[::-1]:
             loss.backward()
@@ -166,7 +173,11 @@ def train(
             report["gradients"] = {n: None if p.grad is None else p.grad.clone() for n, p in module.trained().items()}
         _step(module)
         module.zero_grad(set_to_none=to_none)
-    return report | {"end": _state(module), "begun": dict(module.begun)}
+    report |= {"end": _state(module), "begun": dict(module.begun)}
+    if cap is not None:  # bytes of each bucket
+        buckets = getattr(wrapped, "buckets", ())
+        report["buckets"] = [sum(p.numel() * p.element_size() for p in bucket.parameters) for bucket in buckets]
+    return report
 
 
 def train_in_place(change: Callable, **case: Any) -> dict:
@@ -182,15 +193,14 @@ def train_in_place(change: Callable, **case: Any) -> dict:
 def train_accumulating(wrap: Callable, before: str | None = None, **case: Any) -> dict:
     """``train`` after something happened to ``no_sync``: "an exception inside", or "one inside another" each time.
 
-    Or inside "another model's", all the time.
+    Or "an exception in an inner one" each time, or inside "another model's", all the time.
     """
 
     def prepared(model, cap):
         wrapped = wrap(model, cap)
         if before == "an exception inside":
-            with suppress(KeyError), wrapped.no_sync():
-                raise KeyError
-        elif before == "one inside another":
+            _ends_with_an_exception(wrapped.no_sync)
+        elif before in ("one inside another", "an exception in an inner one"):
             wrapped.no_sync = nested(wrapped.no_sync)
         return wrapped
 
@@ -198,8 +208,11 @@ def train_accumulating(wrap: Callable, before: str | None = None, **case: Any) -
         @contextmanager
         def twice():
             with no_sync():
-                with no_sync():
-                    pass
+                if before == "an exception in an inner one":
+                    _ends_with_an_exception(no_sync)
+                else:
+                    with no_sync():
+                        pass
                 yield
 
         return twice
@@ -208,6 +221,15 @@ def train_accumulating(wrap: Callable, before: str | None = None, **case: Any) -
         with wrap(Model(case["seed"] + 1000), case["cap"]).no_sync():
             return train(prepared, **case)
     return train(prepared, **case)
+
+
+def _ends_with_an_exception(no_sync):
+    try:
+        with no_sync():
+            raise KeyError
+    except KeyError:
+        return
+    raise RuntimeError("no_sync kept to itself an exception that was raised inside: let it go on")
 
 
 def gradients_of_part(loss_of_part: Callable, samples: int, seed: int, columns: int = OUTPUTS) -> dict:
@@ -224,12 +246,22 @@ def gradients_of_part(loss_of_part: Callable, samples: int, seed: int, columns: 
 
 
 def state_after_start(start_alike: Callable, seed: int, **kind: Any) -> dict:
-    """Trained and frozen parameters and buffers by name; whether parameters are the objects they were, ``kept``."""
+    """Trained and frozen parameters and buffers by name; whether parameters are the objects they were, ``kept``.
+
+    ``moved`` are names of parameters and buffers that have other memory now.
+    """
     model = Model(seed + dist.get_rank(), **kind)
+    places = _places(model)
     before = [(name, id(p), p.requires_grad) for name, p in model.named_parameters()]
     start_alike(model)
     kept = before == [(name, id(p), p.requires_grad) for name, p in model.named_parameters()]
-    return {"trained": model.trained(), "frozen": model.frozen(), "buffers": dict(model.named_buffers()), "kept": kept}
+    moved = [name for name, place in _places(model).items() if place != places.get(name)]
+    state = {"trained": model.trained(), "frozen": model.frozen(), "buffers": dict(model.named_buffers())}
+    return state | {"kept": kept, "moved": moved}
+
+
+def _places(module):
+    return {name: t.data_ptr() for name, t in (*module.named_parameters(), *module.named_buffers())}
 
 
 def alone(
@@ -239,6 +271,7 @@ def alone(
     steps: int = 2,
     passes: int = 1,
     last_skips: tuple = (),
+    skips: tuple = (),
     only: int | None = None,
     **case: Any,
 ) -> dict:
@@ -248,7 +281,7 @@ def alone(
     for step in range(steps):
         module.zero_grad()
         for i in reversed(range(passes)):
-            module.skipped = skipped + last_skips * (i == 0)
+            module.skipped = skipped + _of_step(skips, step) + last_skips * (i == 0)
             for rank in range(ranks) if only is None else [only]:
                 (loss_of(module, seed + 100 * step + i, rank, ranks) / (ranks if only is None else 1)).backward()
         for p in module.trained().values():
@@ -256,6 +289,10 @@ def alone(
         report.setdefault("gradients", {name: p.grad.clone() for name, p in module.trained().items()})
         _step(module)
     return report | {"end": _state(module)}
+
+
+def _of_step(skips, step):
+    return tuple(skips[step]) if step < len(skips) else ()
 
 
 def _state(module):
