@@ -338,13 +338,13 @@ def too_large_for_many(tensor):
 
 
 def test_what_ends_processes_is_not_tried_for_ever(launches):
-    points, reasons = verdict(too_large_for_many, 5, 10, 6, 11, 7, 12, 13)
-    assert points == pytest.approx(4 * 3 / 7, abs=0.01)
-    for why, size in ((reasons[1], 10), (reasons[3], 11), (reasons[5], 12)):
+    points, reasons = verdict(too_large_for_many, 5, 10, 6, 11, 7, 12, 4, 13, 14)
+    assert points == pytest.approx(4 * 4 / 9, abs=0.01)
+    for why, size in ((reasons[1], 10), (reasons[3], 11), (reasons[5], 12), (reasons[7], 13)):
         assert f"rank 1 got a message of {4 * size} bytes and expected one of {4 * size - 4}" in why
-    assert [reasons[0], reasons[2], reasons[4]] == [None, None, None]
-    assert "not run: too_large_for_many ended a process with 3 ranks, 12 float32 numbers" in reasons[6]
-    assert len(launches) == 3
+    assert [reasons[0], reasons[2], reasons[4], reasons[6]] == [None, None, None, None]
+    assert "not run: too_large_for_many ended a process with 3 ranks, 13 float32 numbers" in reasons[8]
+    assert len(launches) == 4
 
 
 def test_a_message_left_over_does_not_spoil_the_next_case():

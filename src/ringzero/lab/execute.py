@@ -20,7 +20,7 @@ from ringzero.ranks import RankError, RankTimeout
 from ringzero.ranks.witness import FORGED
 from ringzero.record.operation import COMMUNICATION, Operation
 
-MOST_ENDED = 3  # cases of a check that end a process; new ones take seconds, and what is left is not run
+MOST_ENDED = 4  # cases of a check that end a process; new ones take seconds, and what is left is not run
 LARGEST_REPORT = 2**28  # bytes of what one rank leaves of one case; the process that reads them has no limit of its own
 HUNG_SHARE = 0.85  # of a call's time: a case that had less of it gets another call
 
