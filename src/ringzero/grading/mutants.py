@@ -226,6 +226,7 @@ def _show_sentences(labs, path, only_typical, times, shape):
             path.write_text(json.dumps([sentences.as_data(row) for row in rows], indent=1) + "\n")
     poor = [row.name for row in rows if sentences.library_line(row.sentence)]
     passed = [row.name for row in rows if row.sentence == sentences.EVERY_POINT]
-    for names, what in ((poor, "name a library's line"), (passed, "got every point")):
-        if names:
-            raise click.ClickException(f"{len(names)} of {len(rows)} {what}: {', '.join(names)}")
+    wrong = [(poor, "name a library's line"), (passed, "got every point")]
+    if any(names for names, _ in wrong):
+        said = [f"{len(names)} of {len(rows)} {what}: {', '.join(names)}" for names, what in wrong if names]
+        raise click.ClickException("; ".join(said))

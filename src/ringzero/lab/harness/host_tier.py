@@ -73,15 +73,14 @@ def train(
     kinds = types(sizes, fp32)
     with refused(Host.__init__), Tiers(BYTES_PER_SECOND, STEPS_PER_SECOND) as tiers:
         link = tiers.link
-        parameters, others = (
-            [
+
+        def begin(start):
+            return [
                 torch.nn.Parameter(tiers.on_device(start_of(start, i, size).to(kind).clone()))
                 for i, (size, kind) in enumerate(zip(sizes, kinds, strict=True))
             ]
-            for start in (seed, seed + 1)
-        )
-        if not beside:
-            others = []
+
+        parameters, others = begin(seed), begin(seed + 1) if beside else []
         places = [p.data_ptr() for p in parameters]
         report: dict[str, Any] = {"values": [], "held": [], "copied": []}
 
