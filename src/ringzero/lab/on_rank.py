@@ -24,9 +24,9 @@ from ringzero.strict import watching
 
 PATIENCE_SECONDS = 1.0  # how long a rank that has played a case waits for the others before it leaves the call
 PATIENCE_AFTER_AN_ERROR_SECONDS = 0.3
-# A loop is endless that computes for so long and sends nothing, or computes for so long and sends so often: ten times
-# what a right solution does. Where there are more ranks than cores, each gets its part of the seconds, so that they are
-# over after as long.
+# A loop is endless that computes for so long and sends nothing, or computes for so long and sends so often: at least
+# three times what the labs' right solutions do. Where there are more ranks than cores, each gets its part of the
+# seconds, so that they are over after as long.
 ENDLESS_SECONDS = 2.5
 MANY_OPERATIONS = 2_000
 LOOK_SECONDS = 0.1  # of CPU time, between two looks at what a rank does
