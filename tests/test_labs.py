@@ -16,7 +16,7 @@ pytest.importorskip("nbgrader")
 
 from nbgrader.utils import determine_grade, is_locked, is_solution
 
-from ringzero.grading import build_labs, mutants, sentences, submission
+from ringzero.grading import build_labs, sentences, submission
 from tests.live_notebook import assert_all_points, errors, grades, is_test, kernel_of, text_of
 
 HERE = Path(__file__).parent
@@ -97,9 +97,9 @@ of_every_shape = pytest.mark.parametrize("shape", [1, 2, 3], ids="shape{}".forma
 def other_numbers(kernel, shape):
     """A function that runs a test cell with the numbers of ``shape``; at the end the lab's own are back."""
     try:
-        yield lambda name: kernel.run(name, mutants.in_shape(kernel.texts[name], shape))
+        yield lambda name: kernel.run(name, build_labs.in_shape(kernel.texts[name], shape))
     finally:
-        kernel.run(kernel.tests[0], mutants.in_shape("", 0))
+        kernel.run(kernel.tests[0], build_labs.in_shape("", 0))
 
 
 @of_every_shape

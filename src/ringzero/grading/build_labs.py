@@ -61,8 +61,11 @@ def labs(root=None):
     return sorted(path.stem for path in ((Path(root) if root else _repository()) / "solutions").glob("*.py"))
 
 
-def source_notebook(lab, root=None):
-    """The instructor's notebook, with solutions and hidden tests."""
+def source_notebook(lab, root=None, shape=0):
+    """The instructor's notebook, with solutions and hidden tests.
+
+    Its test cells use the numbers of ``shape`` (``ringzero.lab.other_shapes``); the lab's own where that is 0.
+    """
     import jupytext
 
     path = _solution(lab, root)
@@ -78,9 +81,16 @@ def source_notebook(lab, root=None):
             raise ValueError(f"{path}: cells {seen[grade_id]} and {index} both have the grade_id {grade_id}")
         seen[grade_id] = index
         cell.id = grade_id or f"cell-{index:02d}"
+        if shape and cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade"):
+            cell.source = in_shape(cell.source, shape)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     nbformat.validate(notebook)
     return notebook
+
+
+def in_shape(source, shape):
+    """The text of a test cell that runs with the numbers of ``shape``."""
+    return f"from ringzero.lab import other_shapes\n\nother_shapes.use({shape})\n{source}"
 
 
 def _complete(written):

@@ -63,7 +63,7 @@ def run(lab, names=None, jobs=2, shape=0):
     todo = [REFERENCE, UNTOUCHED, *files(lab)] if names is None else list(names)
     # Made before grading, since nbgrader changes the working directory.
     submissions = {name: notebook(lab, name) for name in todo}
-    source = with_shape(build_labs.source_notebook(lab), shape)
+    source = build_labs.source_notebook(lab, shape=shape)
     with course.temporary_course(lab, source) as handed_out, tempfile.TemporaryDirectory() as tops:
         free = queue.SimpleQueue()  # a gradebook for each worker: nothing waits for another's lock
         for i in range(jobs):
@@ -88,19 +88,6 @@ def _grade(free, lab, name, submission):
         return somewhere.grade_of(name, lab), graded.read_text() if graded.exists() else None
     finally:
         free.put(somewhere)
-
-
-def with_shape(notebook, shape):
-    """The notebook, whose test cells use other numbers: those of ``shape``, or its own where that is 0."""
-    for cell in notebook.cells:
-        if shape and cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade"):
-            cell.source = in_shape(cell.source, shape)
-    return notebook
-
-
-def in_shape(source, shape):
-    """The text of a test cell that runs with the numbers of ``shape``."""
-    return f"from ringzero.lab import other_shapes\n\nother_shapes.use({shape})\n{source}"
 
 
 def _outcomes(row, notebook_graded):

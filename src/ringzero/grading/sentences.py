@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ringzero.grading import build_labs, catches, course, live_notebook, mutants, submission
+from ringzero.grading import build_labs, catches, course, live_notebook, submission
 
 # No student has written these: files of libraries, and names of functions inside them. Students write in cells.
 _LIBRARY = re.compile(
@@ -65,7 +65,7 @@ def said(lab: str, paths: Iterable[Path], times: int = 1, shape: int = 0) -> Ite
     if not wrong:
         return
     seconds: dict[str, list[float]] = {each.name: [] for each in wrong}
-    with live_notebook.kernel_of(mutants.with_shape(build_labs.source_notebook(lab), shape)) as kernel:
+    with live_notebook.kernel_of(build_labs.source_notebook(lab, shape=shape)) as kernel:
         kernel.run_all()
         for turn in range(times):
             for each in wrong:
