@@ -63,6 +63,7 @@ import torch.distributed as dist
 #   and `step()`.
 # - After every `h`-th step, and after the last one: the parameters that are trained (`p.requires_grad`) become their
 #   mean over the ranks, in place. If the last step is an `h`-th one, that happens once.
+# - A rank may leave out a layer in its loss. Its parameters have no gradient there, and are averaged like all others.
 # - Nothing else is sent. What the optimizer remembers stays with its rank.
 #
 # All ranks begin with the same parameters and have the same number of batches. The call you need is `dist.all_reduce`.
@@ -93,6 +94,7 @@ check = Check("local_sgd", points=5, world_size=WORLD_SIZE, device=DEVICE, **tra
 six = check.run(seed=1, steps=6, h=3)
 rest = check.run(seed=2, steps=7, h=3, ranks=3, frozen=(1,))
 tied = check.run(seed=5, steps=2, h=5, tied=(1, 2), hidden=(8, 8, 8))
+unused = check.run(seed=6, steps=4, h=2, hidden=(6, 6, 6), skipped_on_odd=(1,), ranks=3)
 often = check.run(seed=3, steps=3, h=1, optimizer="signs", ranks=3)
 alone = check.run(seed=4, steps=3, h=2, ranks=1)
 check.that("6 steps, averaged twice: every step is as simulated", six, local_steps.as_simulated, weight=2)
@@ -100,9 +102,10 @@ check.that("7 steps on 3 ranks, one layer frozen", rest, local_steps.as_simulate
 check.that("h = 1 with another optimizer; a single rank", [often, alone], local_steps.as_simulated)
 check.that("h larger than the number of steps, two layers with one weight", tied, local_steps.as_simulated)
 due = local_steps.sends_only_when_due
-check.that("the trained parameters are sent when it is due", [six, rest, often, tied], due, weight=2)
+check.that("a layer that odd ranks do not use", unused, local_steps.as_simulated)
+check.that("the trained parameters are sent when it is due", [six, rest, often, tied, unused], due, weight=2)
 check.that("and each rank sends what it has", [six, rest, often, tied], local_steps.sends_its_own)
-check.that("all ranks end alike, to the last bit", [six, rest, often, tied], local_steps.ends_alike)
+check.that("all ranks end alike, to the last bit", [six, rest, often, tied, unused], local_steps.ends_alike)
 check.on_nccl(rest, local_steps.as_simulated)
 ### BEGIN HIDDEN TESTS
 several = check.runs(ranks=(1, 2, 3, 4), seed=lambda n: 10 + n, steps=5, h=2, hidden=(9, 4), optimizer="signs")
@@ -327,9 +330,10 @@ if written("local_sgd", "OuterStep"):
 # News travels one step in a round, and with N ranks the gap falls like 1/N². In two separate parts the parts never
 # agree: there is a second eigenvalue 1, and the gap is 0.</details>
 #
-# Write `metropolis` and `gap`. They send nothing. `neighbours[r]` is the list of the neighbours of rank r, without r
-# itself. Weights are a list of rows, each a list of N floats. `gap` is given any symmetric weights whose rows sum to 1;
-# eigenvalues may be below 0. `torch.linalg.eigvalsh` gives the eigenvalues of a symmetric matrix.
+# Write `metropolis` and `gap`. They send nothing, and leave what they are given as it was. `neighbours[r]` is the list
+# of the neighbours of rank r, without r itself. Weights are a list of rows, each a list of N floats. `gap` is given any
+# symmetric weights whose rows sum to 1; eigenvalues may be below 0. `torch.linalg.eigvalsh` gives the eigenvalues of a
+# symmetric matrix.
 
 
 # %% nbgrader={"grade_id": "metropolis", "solution": true}
@@ -370,6 +374,7 @@ check.that("weights where ranks have different numbers of neighbours", uneven, m
 check.that("weights of one rank, and of two", ends, mixing.has_metropolis_weights)
 check.that("gaps of these graphs", [*rings, *uneven], mixing.has_the_gap)
 check.that("gap of one rank and of two, and of a graph in two parts", [*ends, parts], mixing.has_the_gap)
+check.that("neighbours and weights stay as they were", [*rings, *uneven], mixing.leaves_its_lists)
 check.that("two ranks that swap what they have never agree", swapped, mixing.has_the_gap)
 ### BEGIN HIDDEN TESTS
 more = [
@@ -753,9 +758,9 @@ check.score()
 # P are normalised anyway. In step 3 the sum would make the result N times too large.</details>
 #
 # Write `PowerSGD`. `q` is the first Q, n × r, the same on all ranks. `mean(matrix)` does one step and returns an
-# approximation of the mean matrix, the same bits on all ranks; it leaves `matrix` as it was. A matrix may be all zeros.
-# The call you need is `dist.all_reduce`, of r(m + n) numbers in a step. `torch.linalg.qr(a).Q` has orthonormal columns
-# that span the same space as those of `a`.
+# approximation of the mean matrix, the same bits on all ranks; it leaves `matrix` and the first `q` as they were. A
+# matrix may be all zeros. The call you need is `dist.all_reduce`, of r(m + n) numbers in a step. `torch.linalg.qr(a).Q`
+# has orthonormal columns that span the same space as those of `a`.
 
 
 # %% nbgrader={"grade_id": "PowerSGD", "solution": true}
@@ -795,7 +800,7 @@ check.that("on one matrix it comes to the best of its rank", steady, compressed.
 check.that("a matrix of zeros stays one", zeros, compressed.as_one_process)
 check.that("r(m + n) numbers are sent in a step", [three, wide], compressed.sends_two_thin_matrices, weight=2)
 check.that("beginning with the rank's own M @ Q", [three, wide], compressed.sends_its_own_product)
-check.that("the same bits on all ranks, and M stays", [three, wide], compressed.stays_alike)
+check.that("the same bits on all ranks; M and the first Q stay", [three, wide], compressed.stays_alike)
 check.on_nccl(wide, compressed.as_one_process)
 ### BEGIN HIDDEN TESTS
 everything = claims.all_of(compressed.sends_its_own_product, compressed.stays_alike)

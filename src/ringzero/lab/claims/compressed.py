@@ -392,8 +392,13 @@ def _near(got, right):
 
 @given(as_one_process)
 def stays_alike(run: Run) -> str | None:
-    """All ranks have the same bits after every step, and the matrices that were given are what they were."""
+    """All ranks have the same bits after every step, and the matrices and the Q that were given are what they were."""
     for step in range(run.option("steps", 3)):
         if why := values.same(f"the matrix of step {step + 1}", [report.means[step] for report in run.reports]):
             return why
-    return next((f"rank {r} changed its matrix" for r, report in enumerate(run.reports) if not report.kept), None)
+    for rank, report in enumerate(run.reports):
+        if not report.kept:
+            return f"rank {rank} changed its matrix"
+        if not report.q_kept:
+            return f"rank {rank} changed the q that it was made with; keep the new one in a tensor of its own"
+    return None

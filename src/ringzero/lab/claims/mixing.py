@@ -65,6 +65,13 @@ def has_the_gap(run: Run) -> str | None:
     return f"the gap is {mine}, expected {due}{_other_gap(run, got)}"
 
 
+def leaves_its_lists(run: Run) -> str | None:
+    """The neighbours and the weights that were given stay what they were."""
+    changed = run.reports[0].changed
+    who = {"neighbours": "metropolis", "weights": "gap"}
+    return f"{who[changed]} changed the {changed} that it was given" if changed else None
+
+
 def _other_gap(run, got):
     """What else ``got`` is of the run's weights, in words."""
     eigenvalues = torch.linalg.eigvalsh(torch.tensor(mixing.weights(run.option("kind"), run.option("n"))).double())

@@ -169,6 +169,7 @@ def power(
     """``mean(matrix)`` of what ``make(q)`` made, step after step; the tensors ``sent`` and how many after each step.
 
     ``beside``: another one is made, too, and has its steps in turn with the first.
+    ``kept`` says whether all matrices that were given stayed as they were, ``q_kept`` whether the first Q did.
     """
     rank, here = dist.get_rank(), torch.get_default_device()
     q, means, sent_after, kept = start_of(shape, r, seed).to(here), [], [], True
@@ -183,4 +184,5 @@ def power(
             means.append(returned.tensor("mean", compressor.mean(matrix)))
             kept = kept and torch.equal(matrix, before)
             sent_after.append(len(sent))
-    return {"means": means, "sent": sent, "sent_after": sent_after, "kept": kept}
+    q_kept = torch.equal(q.cpu(), start_of(shape, r, seed))
+    return {"means": means, "sent": sent, "sent_after": sent_after, "kept": kept, "q_kept": q_kept}

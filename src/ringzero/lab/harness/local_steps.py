@@ -124,7 +124,7 @@ def alone(
             training.loss_of(module, batch, rank, ranks).backward()
         due = is_due(step, steps, h)
         if averaged == "gradients" or (averaged == "gradients, when due" and due):
-            _average([[p.grad for p in module.trained().values()] for module in modules])
+            _average([_gradients(module) for module in modules])
         for each in optimizers:
             each.step()
         after.append([vector_of(module) for module in modules])
@@ -137,6 +137,13 @@ def alone(
             if averaged == "velocities":
                 _average([each.velocities for each in optimizers])
     return before, [*after, [vector_of(module) for module in modules]]
+
+
+def _gradients(module):
+    """Of all trained parameters; of those that were not used they are made, as zeros."""
+    for p in module.trained().values():
+        p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+    return [p.grad for p in module.trained().values()]
 
 
 def is_due(step: int, steps: int, h: int) -> bool:

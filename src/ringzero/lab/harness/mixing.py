@@ -67,14 +67,20 @@ def _metropolis(neighbours):
 
 
 def mix(metropolis: Callable, gap: Callable, *, kind: str, n: int) -> dict:
-    """What ``metropolis`` says of a ``graph``, and ``gap`` of the ``weights`` of that name."""
+    """What ``metropolis`` says of a ``graph``, and ``gap`` of the ``weights`` of that name.
+
+    ``changed`` is the name of what either of them changed of what it was given, or None.
+    """
     with unaided(*UNSYNCED, "ringzero.costs"):
-        found = None
+        found = changed = None
         if kind not in ("half left", "swap", "skip", "other for each"):
             neighbours = graph(kind, n)
             found = metropolis(neighbours)
             found = found.tolist() if hasattr(found, "tolist") else found
-        return {"weights": found, "gap": gap(weights(kind, n))}
+            changed = "neighbours" if neighbours != graph(kind, n) else None
+        given = weights(kind, n)
+        width = gap(given)
+        return {"weights": found, "gap": width, "changed": "weights" if given != weights(kind, n) else changed}
 
 
 def rounds(

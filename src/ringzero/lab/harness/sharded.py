@@ -10,7 +10,9 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import getclosurevars
 from itertools import pairwise
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -93,22 +95,30 @@ def train(
 
 
 def _must_be_counted(zero):
-    """Raise if what a student keeps from the forward pass is in NumPy arrays, bytes or lists, which nobody counts."""
-    seen: set[int] = set()
+    """Raise if a student keeps NumPy arrays, bytes or lists, which nobody counts, where ``zero`` leads to.
+
+    That is in its attributes, its class, and in globals, closures and defaults of its methods.
+    """
+    seen: dict[int, Any] = {}  # the objects are held, so that no other gets the same id
 
     def size_of(thing):
-        if id(thing) in seen or isinstance(thing, (torch.Tensor, type, str)):
+        if id(thing) in seen or isinstance(thing, (torch.Tensor, torch.nn.Module, ModuleType, str)):
             return 0
-        seen.add(id(thing))
+        seen[id(thing)] = thing
         if isinstance(thing, (bytes, bytearray)) or type(thing).__module__ in ("numpy", "array"):
             return memoryview(thing).nbytes
         if isinstance(thing, dict):
             return sum(map(size_of, thing.values()))
         if isinstance(thing, (list, tuple, set, deque)):
             return 8 * sum(isinstance(each, (int, float)) for each in thing) + sum(map(size_of, thing))
-        if isinstance(thing, torch.nn.Module) or not hasattr(thing, "__dict__"):
+        if isinstance(thing, (FunctionType, type)) and thing.__module__ != "__main__":  # not a student's
             return 0
-        return size_of(vars(thing))
+        if isinstance(thing, FunctionType):
+            inside = getclosurevars(thing)
+            return sum(map(size_of, (inside.globals, inside.nonlocals, thing.__defaults__, vars(thing))))
+        if isinstance(thing, type):
+            return sum(map(size_of, vars(thing).values()))
+        return size_of(vars(thing)) + size_of(type(thing)) if hasattr(thing, "__dict__") else 0
 
     if (size := size_of(zero)) > NOT_COUNTED:
         raise RuntimeError(f"{size:,} bytes are kept in NumPy arrays, bytes or lists: keep tensors, which are counted")
