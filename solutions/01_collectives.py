@@ -162,7 +162,7 @@ others = check.runs(ranks=(1, 3, 5), numel=101, root=lambda n: n // 2)
 wide = check.run(numel=99, root=0, dtype=torch.float64)
 check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], claims.everyone_has_the_roots, weight=2)
 ### BEGIN HIDDEN TESTS
-several = [*others, *check.runs(ranks=(2, 4, 6, 7), numel=101, root=lambda n: n // 2)]
+several = [*others, *check.runs(ranks=(2, 4, 6, 7), numel=101, root=lambda n: (n - 1) // 2)]
 exact = [check.run(numel=99, root=0, dtype=dtype) for dtype in (torch.float64, torch.int64, torch.bfloat16)]
 check.that("1 to 7 ranks, and a root in the middle", several, claims.everyone_has_the_roots, weight=2)
 check.that("other kinds of numbers", exact, claims.everyone_has_the_roots)
@@ -226,8 +226,8 @@ others = check.runs(ranks=(1, 3, 5), numel=101, root=lambda n: n // 2)
 wide = check.run(numel=99, root=0, dtype=torch.float64)
 check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], claims.the_root_has_the_sum, weight=2)
 ### BEGIN HIDDEN TESTS
-several = [*others, *check.runs(ranks=(2, 4, 6, 7), numel=101, root=lambda n: n // 2)]
-exact = [check.run(numel=99, root=0, dtype=dtype) for dtype in (torch.float64, torch.int64)]
+several = [*others, *check.runs(ranks=(2, 4, 6, 7), numel=101, root=lambda n: (n - 1) // 2)]
+exact = [check.run(numel=99, root=0, dtype=dtype) for dtype in (torch.float64, torch.int64, torch.bfloat16)]
 check.that("1 to 7 ranks, and a root in the middle", several, claims.the_root_has_the_sum, weight=2)
 check.that("other kinds of numbers, without loss", exact, claims.the_root_has_the_sum)
 rounded = check.run(numel=99, root=0, exact=False)
@@ -290,9 +290,9 @@ others = check.runs(ranks=(1, 3, 5), numel=101, root=lambda n: n // 2)
 wide = check.run(numel=99, root=0, dtype=torch.float64)
 check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], only_the_root_changes, weight=2)
 ### BEGIN HIDDEN TESTS
-several = [*others, *check.runs(ranks=(2, 4, 6, 7), numel=101, root=lambda n: n // 2)]
+several = [*others, *check.runs(ranks=(2, 4, 6, 7), numel=101, root=lambda n: (n - 1) // 2)]
 few = [check.run(numel=size, root=0) for size in (1, WORLD_SIZE + 1)]
-exact = [check.run(numel=99, root=0, dtype=dtype) for dtype in (torch.float64, torch.int64)]
+exact = [check.run(numel=99, root=0, dtype=dtype) for dtype in (torch.float64, torch.int64, torch.bfloat16)]
 check.that("1 to 7 ranks, and a root in the middle", several, only_the_root_changes, weight=2)
 check.that("fewer elements than ranks, other kinds of numbers", [*few, *exact], only_the_root_changes)
 check.that("no more bytes for any N", several, each_chunk_crosses_one_link)
@@ -350,9 +350,9 @@ others = check.runs(ranks=(1, 3, 5), numel=101, root=lambda n: n // 2)
 wide = check.run(numel=99, root=0, dtype=torch.float64)
 check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], returned_and_in_place, weight=2)
 ### BEGIN HIDDEN TESTS
-several = [*others, *check.runs(ranks=(2, 4, 6, 7), numel=101, root=lambda n: n // 2)]
+several = [*others, *check.runs(ranks=(2, 4, 6, 7), numel=101, root=lambda n: (n - 1) // 2)]
 few = [check.run(numel=size, root=0) for size in (1, WORLD_SIZE + 1)]
-exact = [check.run(numel=99, root=0, dtype=dtype) for dtype in (torch.float64, torch.int64)]
+exact = [check.run(numel=99, root=0, dtype=dtype) for dtype in (torch.float64, torch.int64, torch.bfloat16)]
 check.that("1 to 7 ranks, and a root in the middle", several, returned_and_in_place, weight=2)
 check.that("fewer elements than ranks, other kinds of numbers", [*few, *exact], returned_and_in_place)
 check.that("no more bytes for any N", several, each_chunk_crosses_one_link)
@@ -379,7 +379,7 @@ show("scatter", 0)
 # receives one from rank r − k (modulo N). In each round all links work at the same time, and none carries more than
 # another.
 #
-# Write `all_gather`, in place, such that no rank sends more than (N−1)/N of the buffer.
+# Write `all_gather`, in place, such that no rank sends more than (N−1)/N of the buffer, in N−1 messages at most.
 
 
 # %% nbgrader={"grade_id": "all_gather", "solution": true}
@@ -401,11 +401,15 @@ from ringzero.lab import Check, claims, traffic
 check = Check("all_gather", points=3, world_size=WORLD_SIZE, device=DEVICE, of_data=True)
 even = check.run(numel=100 * WORLD_SIZE)
 uneven = check.run(numel=100 * WORLD_SIZE + 3)
-nobody_in_the_middle = traffic.no_rank_sends_more_than(lambda n: (n - 1) / n)
+nobody_in_the_middle = claims.all_of(
+    traffic.no_rank_sends_more_than(lambda n: (n - 1) / n), traffic.no_rank_has_more_messages_than(lambda n: n - 1)
+)
 
 check.that("chunk r on every rank is the one rank r had", even, claims.everyone_has_every_chunk, weight=2)
 check.that("also when the ranks do not divide the size", uneven, claims.everyone_has_every_chunk, weight=2)
-check.that("no rank sends more than (N−1)/N of the buffer", [even, uneven], nobody_in_the_middle, weight=2)
+check.that(
+    "no rank sends more than (N−1)/N of the buffer, in N−1 messages", [even, uneven], nobody_in_the_middle, weight=2
+)
 check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
 check.on_nccl(even, claims.everyone_has_every_chunk)
 others = check.runs(ranks=(1, 3, 5), numel=101)
@@ -414,7 +418,7 @@ check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], claims
 ### BEGIN HIDDEN TESTS
 several = [*others, *check.runs(ranks=(2, 4, 6, 7), numel=101)]
 few = [check.run(numel=size) for size in (1, WORLD_SIZE + 1)]
-exact = [check.run(numel=99, dtype=dtype) for dtype in (torch.float64, torch.int64)]
+exact = [check.run(numel=99, dtype=dtype) for dtype in (torch.float64, torch.int64, torch.bfloat16)]
 check.that("1 to 7 ranks", several, claims.everyone_has_every_chunk, weight=2)
 check.that("fewer elements than ranks, other kinds of numbers", [*few, *exact], claims.everyone_has_every_chunk)
 check.that("as few bytes for every N", several, nobody_in_the_middle)
@@ -438,7 +442,7 @@ show("all_gather")
 # sum.</details>
 #
 # Write `reduce_scatter`. Return rank r's chunk, a view of `tensor`; the rest of `tensor` may hold anything. No rank
-# sends more than (N−1)/N of the buffer.
+# sends more than (N−1)/N of the buffer, in N−1 messages at most.
 
 
 # %% nbgrader={"grade_id": "reduce_scatter", "solution": true}
@@ -464,12 +468,16 @@ check = Check("reduce_scatter", points=3, world_size=WORLD_SIZE, device=DEVICE, 
 even = check.run(numel=100 * WORLD_SIZE)
 uneven = check.run(numel=100 * WORLD_SIZE + 3)
 a_view_of_the_sum = claims.all_of(claims.has_its_chunk_of_the_sum, claims.returns_a_view)
-nobody_in_the_middle = traffic.no_rank_sends_more_than(lambda n: (n - 1) / n)
+nobody_in_the_middle = claims.all_of(
+    traffic.no_rank_sends_more_than(lambda n: (n - 1) / n), traffic.no_rank_has_more_messages_than(lambda n: n - 1)
+)
 
 check.that("rank r returns chunk r of the sum", even, claims.returns_its_chunk_of_the_sum, weight=2)
 check.that("also when the ranks do not divide the size", uneven, claims.returns_its_chunk_of_the_sum, weight=2)
 check.that("it is a view of rank r's tensor, not a copy", [even, uneven], a_view_of_the_sum)
-check.that("no rank sends more than (N−1)/N of the buffer", [even, uneven], nobody_in_the_middle, weight=2)
+check.that(
+    "no rank sends more than (N−1)/N of the buffer, in N−1 messages", [even, uneven], nobody_in_the_middle, weight=2
+)
 check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
 check.on_nccl(even, claims.returns_its_chunk_of_the_sum)
 others = check.runs(ranks=(1, 3, 5), numel=101)
@@ -478,7 +486,7 @@ check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], claims
 ### BEGIN HIDDEN TESTS
 several = [*others, *check.runs(ranks=(2, 4, 6, 7), numel=101)]
 few = [check.run(numel=size) for size in (1, WORLD_SIZE + 1)]
-exact = [check.run(numel=99, dtype=dtype) for dtype in (torch.float64, torch.int64)]
+exact = [check.run(numel=99, dtype=dtype) for dtype in (torch.float64, torch.int64, torch.bfloat16)]
 check.that("1 to 7 ranks", several, claims.returns_its_chunk_of_the_sum, weight=2)
 check.that("fewer elements than ranks", few, claims.returns_its_chunk_of_the_sum)
 check.that("other kinds of numbers, without loss", exact, claims.returns_its_chunk_of_the_sum)
@@ -498,8 +506,8 @@ show("reduce_scatter")
 # all-to-all transposes it. Mixture-of-experts layers do this twice: tokens to their experts, and back.
 #
 # Write `all_to_all`. Return a new tensor with what has arrived for rank r, in the order of the senders (its own chunk
-# among them), and leave `tensor` as it is. No rank sends more than (N−1)/N of the buffer. Where N does not divide the
-# size, all that arrives at rank r is of the size of *its* chunk.
+# among them), and leave `tensor` as it is. No rank sends more than (N−1)/N of the buffer, in N−1 messages at most.
+# Where N does not divide the size, all that arrives at rank r is of the size of *its* chunk.
 
 
 # %% nbgrader={"grade_id": "all_to_all", "solution": true}
@@ -525,7 +533,9 @@ check = Check("all_to_all", points=3, world_size=WORLD_SIZE, device=DEVICE, of_d
 even = check.run(numel=100 * WORLD_SIZE)
 uneven = check.run(numel=100 * WORLD_SIZE + 3)
 and_changes_nothing = claims.all_of(claims.returns_everyones_chunk, claims.nothing_changes)
-nobody_in_the_middle = traffic.no_rank_sends_more_than(lambda n: (n - 1) / n)
+nobody_in_the_middle = claims.all_of(
+    traffic.no_rank_sends_more_than(lambda n: (n - 1) / n), traffic.no_rank_has_more_messages_than(lambda n: n - 1)
+)
 
 check.that("rank r returns everyone's chunk r, by sender", even, claims.returns_everyones_chunk, weight=2)
 check.that("also when the ranks do not divide the size", uneven, claims.returns_everyones_chunk, weight=2)
@@ -533,7 +543,9 @@ check.that("and the tensor is as it was", [even, uneven], and_changes_nothing)
 again = check.run(numel=100 * WORLD_SIZE)
 a_new_one = claims.all_of(claims.returns_everyones_chunk, claims.returns_new_memory)
 check.that("each call returns a new tensor, of the same type", [even, uneven, again], a_new_one)
-check.that("no rank sends more than (N−1)/N of the buffer", [even, uneven], nobody_in_the_middle, weight=2)
+check.that(
+    "no rank sends more than (N−1)/N of the buffer, in N−1 messages", [even, uneven], nobody_in_the_middle, weight=2
+)
 check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
 check.on_nccl(even, claims.returns_everyones_chunk)
 others = check.runs(ranks=(1, 3, 5), numel=101)
@@ -542,7 +554,7 @@ check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], and_ch
 ### BEGIN HIDDEN TESTS
 several = [*others, *check.runs(ranks=(2, 4, 6, 7), numel=101)]
 few = [check.run(numel=size) for size in (1, WORLD_SIZE + 1)]
-exact = [check.run(numel=99, dtype=dtype) for dtype in (torch.float64, torch.int64)]
+exact = [check.run(numel=99, dtype=dtype) for dtype in (torch.float64, torch.int64, torch.bfloat16)]
 check.that("1 to 7 ranks", several, and_changes_nothing, weight=2)
 check.that("fewer elements than ranks, other kinds of numbers", [*few, *exact], and_changes_nothing)
 check.that("a new tensor for any N and kind", [*several, *few, *exact], a_new_one)
@@ -567,7 +579,8 @@ show("all_to_all")
 # <details><summary>Answer</summary>192 MiB in and 192 MiB out through rank 0; in the other way 96 MiB in and 96 MiB out
 # at every rank.</details>
 #
-# Write `all_reduce`, in place, such that no rank sends more than 2(N−1)/N of the buffer. No all-reduce sends less.
+# Write `all_reduce`, in place, such that no rank sends more than 2(N−1)/N of the buffer, in 2(N−1) messages at most. No
+# all-reduce sends fewer bytes.
 
 
 # %% nbgrader={"grade_id": "all_reduce", "solution": true}
@@ -587,10 +600,15 @@ from ringzero.lab import Check, claims, traffic
 check = Check("all_reduce", points=2, world_size=WORLD_SIZE, device=DEVICE, of_data=True)
 even = check.run(numel=100 * WORLD_SIZE)
 uneven = check.run(numel=100 * WORLD_SIZE + 3)
-the_least_there_is = traffic.no_rank_sends_more_than(lambda n: 2 * (n - 1) / n)
+the_least_there_is = claims.all_of(
+    traffic.no_rank_sends_more_than(lambda n: 2 * (n - 1) / n),
+    traffic.no_rank_has_more_messages_than(lambda n: 2 * (n - 1)),
+)
 
 check.that("every rank ends with the sum", [even, uneven], claims.everyone_has_the_sum, weight=2)
-check.that("no rank sends more than 2(N−1)/N of the buffer", [even, uneven], the_least_there_is, weight=2)
+check.that(
+    "no rank sends more than 2(N−1)/N of the buffer, in 2(N−1) messages", [even, uneven], the_least_there_is, weight=2
+)
 check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
 check.on_nccl(even, claims.everyone_has_the_sum)
 others = check.runs(ranks=(1, 3, 5), numel=101)
@@ -599,7 +617,7 @@ check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], claims
 ### BEGIN HIDDEN TESTS
 several = [*others, *check.runs(ranks=(2, 4, 6, 7), numel=101)]
 few = [check.run(numel=size) for size in (1, WORLD_SIZE + 1)]
-exact = [check.run(numel=99, dtype=dtype) for dtype in (torch.float64, torch.int64)]
+exact = [check.run(numel=99, dtype=dtype) for dtype in (torch.float64, torch.int64, torch.bfloat16)]
 check.that("1 to 7 ranks", several, claims.everyone_has_the_sum, weight=2)
 check.that("fewer elements than ranks, other kinds of numbers", [*few, *exact], claims.everyone_has_the_sum)
 check.that("as few bytes for every N", several, the_least_there_is)
@@ -710,7 +728,7 @@ check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], shallo
 ### BEGIN HIDDEN TESTS
 roots = [check.run(numel=101, root=root, ranks=n) for n in (1, 2, 3, 4, 5) for root in range(n)]
 roots += check.runs(ranks=(6, 7, 9), numel=101, root=lambda n: n - 2)
-exact = [check.run(numel=99, root=0, dtype=dtype) for dtype in (torch.float64, torch.int64)]
+exact = [check.run(numel=99, root=0, dtype=dtype) for dtype in (torch.float64, torch.int64, torch.bfloat16)]
 check.that("1 to 5 ranks, from each of them; 6, 7 and 9", roots, claims.everyone_has_the_roots, weight=2)
 check.that("⌈log₂ N⌉ rounds for each", roots, shallow, weight=2)
 check.that("other kinds of numbers", exact, claims.everyone_has_the_roots)

@@ -248,20 +248,25 @@ def _before(send, received):
 
 
 def is_that_of(collective: str, algorithm: str) -> Claim:
-    """A claim: from each rank to each other go exactly the bytes that this algorithm sends there.
+    """A claim: from each rank to each other go exactly the bytes that this algorithm sends there, in as few messages.
 
-    It is given the run's options, such as ``root``.
+    It is given the run's options, such as ``root``. Nobody has to send an empty message.
     """
 
     def claim(run):
         schedule = ALGORITHMS[collective][algorithm](run.world_size, **run.case.options)
         counted = [[0] * run.world_size for _ in range(run.world_size)]
+        messages = Counter((op.rank, op.peer_rank) for op in run.sends())
         for op in run.sends():
             counted[op.rank][op.peer_rank] += op.bytes
         expected = schedule.link_bytes(run.numel, run.element_size).tolist()
+        most = Counter((move.src, move.dst) for moves in schedule.rounds for move in moves)
         for src, dst in ((s, d) for s in range(run.world_size) for d in range(run.world_size)):
             if counted[src][dst] != expected[src][dst]:
                 return f"rank {src} sent {counted[src][dst]} bytes to rank {dst}, expected {expected[src][dst]}"
+            if messages[src, dst] > most[src, dst]:
+                times = f"{messages[src, dst]} messages"
+                return f"rank {src} sent {times} to rank {dst}, where {most[src, dst]} would do"
         return None
 
     return claim
