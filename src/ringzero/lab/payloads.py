@@ -123,7 +123,7 @@ def no_other_way() -> Iterator[None]:
 def _writers():
     """What reaches files, pipes and shared memory without an event to audit: ``(module or class, names)``."""
     for module in (os, sys.modules[os.name]):  # the name of a pipe can say something
-        yield module, ("mkfifo", "mknod")
+        yield module, ("mkfifo", "mknod", "memfd_create", "openpty", "posix_openpt")
     yield torch, ("from_file",)
     yield torch.UntypedStorage, [name for name in STORAGES if hasattr(torch.UntypedStorage, name)]
     for module in [module for name, module in sys.modules.items() if name.partition(".")[0] == "safetensors"]:

@@ -10,8 +10,9 @@ from ringzero.lab.runs import Run
 
 
 def assigned_as_torch_does(run: Run) -> str | None:
-    """Called with sizes and a cap in bytes, the function returned torch's own buckets."""
-    got, expected = run.returned[0], assignment(*run.case.args)
+    """Called with sizes and a cap in bytes, the function returned torch's own buckets, and left the sizes alone."""
+    report, expected = run.reports[0], assignment(*run.case.args)
+    got = report.buckets
     if not isinstance(got, (list, tuple)) or not all(isinstance(bucket, (list, tuple)) for bucket in got):
         return f"returned {got!r}, not a list of lists"
     missing = sorted(set(range(len(run.case.args[0]))) - {i for bucket in got for i in bucket})
@@ -20,7 +21,9 @@ def assigned_as_torch_does(run: Run) -> str | None:
     if len(got) != len(expected):
         return f"the number of buckets is {len(got)}, expected {len(expected)}: returned {str(got)[:60]}"
     wrong = next((i for i, (a, b) in enumerate(zip(got, expected, strict=True)) if list(a) != b), None)
-    return None if wrong is None else f"bucket {wrong} is {str(got[wrong])[:60]}, expected {str(expected[wrong])[:60]}"
+    if wrong is not None:
+        return f"bucket {wrong} is {str(got[wrong])[:60]}, expected {str(expected[wrong])[:60]}"
+    return "assign changed the list of sizes that it was given" if report.sizes != run.case.args[0] else None
 
 
 def gradients_are_the_mean(run: Run) -> str | None:
@@ -36,7 +39,10 @@ def gradients_are_the_mean(run: Run) -> str | None:
 
 @given(gradients_are_the_mean)
 def gradients_are_views(run: Run) -> str | None:
-    """From put() on every gradient lies in the memory of flat, a vector that has room for them and no more."""
+    """From put() on every gradient lies in the memory of flat, a vector that has room for them and no more.
+
+    It is the same each time.
+    """
     for rank, report in enumerate(run.reports):
         if len(report.flat) != 1:
             return f"on rank {rank} flat has shape {tuple(report.flat)}, expected one dimension"
@@ -48,6 +54,8 @@ def gradients_are_views(run: Run) -> str | None:
         total = sum(tensor.numel() for tensor in report.gradients.values())
         if report.flat != [total]:
             return f"on rank {rank} flat has {report.flat[0]} elements, the gradients {total}"
+        if not report.same_flat:
+            return f"on rank {rank} flat is another tensor the next time: make it once, and use it in every step"
     return None
 
 

@@ -83,7 +83,10 @@ def all_reduces(run: Run, rank: int) -> list[Operation]:
 
 @given(as_one_process)
 def one_all_reduce_a_bucket(run: Run) -> str | None:
-    """In each step a rank reduces its buckets, each once and whole, the last layer's first. Alone, it may not."""
+    """In each step a rank reduces its buckets, each once and whole, the last layer's first, and sends nothing else.
+
+    Alone, it may send nothing.
+    """
     expected = [size for size, _ in buckets(run)]
     for rank, report in enumerate(run.reports):
         if report.buckets != expected:
@@ -93,6 +96,15 @@ def one_all_reduce_a_bucket(run: Run) -> str | None:
         made, steps = [op.bytes for op in all_reduces(run, rank)], run.option("steps", 2)
         if made != steps * expected:
             return f"in {_steps(run)} rank {rank} all-reduced {_list(made)} bytes, expected {_list(expected)} in each"
+    return _other_messages(run)
+
+
+def _other_messages(run):
+    """What a rank called in a step besides all-reduces."""
+    for rank, report in enumerate(run.reports):
+        for op in run.operations[rank]:
+            if op.kind != "all_reduce" and op.start >= report.steps[0]["began"]:
+                return f"rank {rank} called {op.kind} in a step ({op.line}): the all-reduces of the buckets are enough"
     return None
 
 
@@ -103,36 +115,48 @@ def _list(numbers, most=8):
 
 @given(as_one_process)
 def leaves_while_backward_runs(run: Run) -> str | None:
-    """Each bucket leaves before the backward pass comes to the next layer, and is waited for when it is over."""
+    """Each bucket leaves before the backward pass comes to the next layer, and is waited for when it is over.
+
+    In every step that uses all layers.
+    """
     if run.world_size == 1:
         return None
     filled = buckets(run)
     for rank, report in enumerate(run.reports):
-        made = [op for op in all_reduces(run, rank) if op.start >= report.began]
-        if len(made) != len(filled):
-            times = f"{len(made)} all-reduce{'s' * (len(made) != 1)}"
-            return f"rank {rank} made {times} in the last step, expected {len(filled)}"
-        for number, (op, (_, layer)) in enumerate(zip(made, filled, strict=True), 1):
-            which = f"rank {rank}, bucket {number} of {len(filled)}"
-            late = [i for i, when in report.begun.items() if i < layer and when < op.start]
-            if op.start > report.over and late:
-                return f"{which}: full when layer {layer} was done, but it left after the backward pass"
-            if late:
-                return f"{which}: full when layer {layer} was done, but it left when layer {min(late)} had begun"
-            if op.wait is None:
-                return f"{which}: never waited for"
-            if op.wait < report.over:
-                return f"{which}: waited for before the backward pass was over, which stood still meanwhile"
+        ends = [times["began"] for times in report.steps[1:]] + [float("inf")]
+        for step, (times, end) in enumerate(zip(report.steps, ends, strict=True), 1):
+            made = [op for op in all_reduces(run, rank) if times["began"] <= op.start < end]
+            if times["all_used"] and (why := _leaves_late(made, filled, times)):
+                return f"rank {rank}, step {step}{why}"
+    return None
+
+
+def _leaves_late(made, filled, times):
+    """Why the all-reduces of a step did not leave in time, or were waited for too early; None if they were right."""
+    if len(made) != len(filled):
+        return f": {len(made)} all-reduce{'s' * (len(made) != 1)}, expected {len(filled)}"
+    for number, (op, (_, layer)) in enumerate(zip(made, filled, strict=True), 1):
+        which = f", bucket {number} of {len(filled)}"
+        late = [i for i, when in times["begun"].items() if i < layer and when < op.start]
+        if op.start > times["over"] and late:
+            return f"{which}: full when layer {layer} was done, but it left after the backward pass"
+        if late:
+            return f"{which}: full when layer {layer} was done, but it left when layer {min(late)} had begun"
+        if op.wait is None:
+            return f"{which}: never waited for"
+        if op.wait < times["over"]:
+            return f"{which}: waited for before the backward pass was over, which stood still meanwhile"
     return None
 
 
 @given(as_one_process)
 def silent_inside_no_sync(run: Run) -> str | None:
-    """In the last step no rank sends anything inside ``no_sync``."""
+    """In no step a rank sends anything inside ``no_sync``."""
     for rank, report in enumerate(run.reports):
-        for op in run.operations[rank]:
-            if report.began <= op.start <= report.quiet_until:
-                return f"rank {rank} called {op.kind} on {op.bytes} bytes inside no_sync"
+        for step, times in enumerate(report.steps, 1):
+            for op in run.operations[rank]:
+                if times["began"] <= op.start <= times["quiet_until"]:
+                    return f"in step {step} rank {rank} called {op.kind} on {op.bytes} bytes inside no_sync"
     return None
 
 
@@ -174,6 +198,12 @@ def each_sample_once(run: Run) -> str | None:
     if len(rows) != samples or set(rows) != whole:
         return f"the ranks took {len(set(rows) & whole)} of the {samples} samples, in {len(rows)} rows"
     return None
+
+
+def leaves_the_batch_alone(run: Run) -> str | None:
+    """The samples and what they should give stay what they were."""
+    changed = [rank for rank, report in enumerate(run.reports) if not report.kept]
+    return f"rank {changed[0]} changed the x or the y that it was given" if changed else None
 
 
 def trained_are_those_of_rank_0(run: Run) -> str | None:

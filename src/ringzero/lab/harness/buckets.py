@@ -34,7 +34,7 @@ def fill_and_reduce(
     rank, device = dist.get_rank(), torch.get_default_device()
     parameters = {name: torch.nn.Parameter(torch.zeros(SHAPES[name])) for name in names}
     bucket, none = bucket_class(list(parameters.values())), without[rank : rank + 1]
-    counts, late, others_missing = [len(bucket.missing)], [], []
+    counts, late, others_missing, flats = [len(bucket.missing)], [], [], []
     order = list(parameters.items())[:: 1 if odd_ranks_forward and rank % 2 else -1]
     others = [torch.nn.Parameter(torch.zeros(SHAPES[name])) for name in names if beside]
     other: Any = bucket_class(others) if beside else None
@@ -56,6 +56,7 @@ def fill_and_reduce(
         bucket.wait()
         if other is not None:
             other.wait()
+        flats.append(bucket.flat)
     gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
     return {
         "gradients": {name: kept.clone() for name, kept in gradients.items()},
@@ -63,6 +64,7 @@ def fill_and_reduce(
         "late": late,  # whose gradient was no view right after it was put
         "ones": all(p.grad is not None and bool(torch.eq(p.grad, 1).all()) for p in others),  # the other one's mean
         "flat": list(bucket.flat.shape),
+        "same_flat": all(_lies_in(flat, bucket.flat) for flat in flats),  # each time in the same memory
         "launched": launched,  # the time when the last launch() returned
         "missing": [*counts, len(bucket.missing)],  # after each put, and after the last wait
         "others_missing": others_missing,  # after whose put other parameters were missing than those still to come
@@ -71,6 +73,12 @@ def fill_and_reduce(
 
 def _lies_in(flat, tensor):
     return tensor is not None and tensor.untyped_storage().data_ptr() == flat.untyped_storage().data_ptr()
+
+
+def plainly(assign: Callable, sizes: list[int], cap: int) -> dict:
+    """What ``assign(sizes, cap)`` returns (``buckets``), and the ``sizes`` after that."""
+    given = list(sizes)
+    return {"buckets": assign(given, cap), "sizes": given}
 
 
 def assignment(sizes: list[int], cap: int) -> list[list[int]]:

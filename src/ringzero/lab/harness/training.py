@@ -21,7 +21,7 @@ from ringzero.record import recorder
 INPUTS, OUTPUTS, SAMPLES = 6, 3, 8  # samples a rank and batch
 RATE = 0.1
 # Options of a case that make the model.
-MODEL = ("seed", "hidden", "double", "frozen", "tied", "skipped", "skipped_on_odd", "zeros_on_odd", "buffer_in")
+MODEL = ("seed", "hidden", "double", "frozen", "tied", "skipped", "skipped_on_odd", "zeros_on_odd", "buffer_in", "gain")
 
 
 class Mark(torch.autograd.Function):
@@ -47,14 +47,15 @@ class Model(nn.Module):
     ``double``   layers of two matrices, with a tanh between them
     ``skipped``  layers that are not used: on no rank, or on odd ranks only with ``skipped_on_odd``
     ``zeros_on_odd``  layers whose output is 0 on odd ranks, so that their gradients are zeros there
-    ``buffer_in`` layers that have a buffer of their own
+    ``buffer_in`` layers that have one more buffer, which they share
+    ``gain``     whether there is one more parameter, a single number in no layer
 
     ``begun[i]`` is when the last backward pass came to layer i, ``seen`` all samples of the forward passes.
     """
 
     def __init__(
         self, seed, hidden=(11, 5, 13), double=(), frozen=(), tied=(), skipped=(), skipped_on_odd=(), zeros_on_odd=(),
-        buffer_in=(),
+        buffer_in=(), gain=False,
     ):  # fmt: skip
         super().__init__()
         torch.manual_seed(seed)
@@ -67,13 +68,15 @@ class Model(nn.Module):
             for i in double:
                 width = self.layers[i].out_features
                 self.layers[i] = nn.Sequential(self.layers[i], nn.Tanh(), nn.Linear(width, width))
+            seen = torch.rand(4)
             for i in buffer_in:
-                self.layers[i].register_buffer("seen", torch.rand(4))
+                self.layers[i].register_buffer("seen", seen)
         if tied:
             one, other = tied
             self.layers[other].weight = self.layers[one].weight
         for i in frozen:
             self.layers[i].requires_grad_(False)
+        self.gain = nn.Parameter(torch.rand((), device="cpu")) if gain else 1.0
         self.skipped, self.skipped_on_odd, self.zeros_on_odd = skipped, skipped_on_odd, zeros_on_odd
         self.begun, self.seen = {}, []
         self.to(torch.get_default_device())
@@ -84,7 +87,7 @@ class Model(nn.Module):
             if i not in self.skipped and not (rank % 2 and i in self.skipped_on_odd):
                 x = torch.tanh(Mark.apply(layer(x), self.begun, i))
                 x = 0 * x if rank % 2 and i in self.zeros_on_odd else x
-        return x * self.scale + self.shift
+        return self.gain * x * self.scale + self.shift
 
     def trained(self):
         return {name: p for name, p in self.named_parameters() if p.requires_grad}
@@ -136,8 +139,9 @@ def train(
     ``alike``       the ranks' models begin alike; if not, each has a seed of its own
 
     Reported are the model's state at the ``start`` and at the ``end``, the ``gradients`` of the first step (after a
-    wrong step all that follows is wrong), and of the last step the times when it ``began``, when it left ``no_sync``
-    (``quiet_until``), when its backward pass was ``over``, and when that came to each layer (``begun``).
+    wrong step all that follows is wrong), and of each of the ``steps`` the times when it ``began``, when it left
+    ``no_sync`` (``quiet_until``), when its backward pass was ``over``, when that came to each layer (``begun``), and
+    whether it used all layers (``all_used``).
     """
     rank, ranks = dist.get_rank(), dist.get_world_size()
     for theirs in (nn.parallel.DistributedDataParallel, DistributedDataParallel):
@@ -145,25 +149,28 @@ def train(
     module = Model(seed if alike else seed + rank, **model)
     wrapped, skipped = wrap(module, cap), module.skipped
     _must_be_their_own(wrapped)
-    report = {"start": _state(module)}
+    report: dict[str, Any] = {"start": _state(module), "steps": []}
     other = wrap(Model(seed + 1000 + rank, **model), cap) if beside else None
     for step in range(steps):
         unused = skipped + _of_step(skips, step)
-        report["began"], module.skipped = time.time(), unused
+        times: dict[str, Any] = {"began": time.time()}
+        report["steps"].append(times)
+        module.skipped = unused
         if passes > 1:
             parts: Iterable = (loss_of(wrapped, seed + 100 * step + i, rank, ranks) for i in range(1, passes))
             parts = list(parts) if forward_outside else parts
             with wrapped.no_sync() if silent else nullcontext():
                 for part in parts:
                     part.backward()
-                report["quiet_until"] = time.time()
-                _nothing_is_left_open(report["began"])
+                times["quiet_until"] = time.time()
+                _nothing_is_left_open(times["began"])
         module.begun.clear()
         module.skipped = unused + last_skips
         losses = [loss_of(each, seed + 100 * step, rank, ranks) for each in (wrapped, other) if each is not None]
         for loss in losses[::-1]:
             loss.backward()
-        report["over"] = time.time()
+        all_used = not module.skipped and not module.skipped_on_odd
+        times |= {"over": time.time(), "begun": dict(module.begun), "all_used": all_used}
         for each in (wrapped, other):
             if each is not None and hasattr(each, "finish"):
                 each.finish()
@@ -173,7 +180,7 @@ def train(
             report["gradients"] = {n: None if p.grad is None else p.grad.clone() for n, p in module.trained().items()}
         _step(module)
         module.zero_grad(set_to_none=to_none)
-    report |= {"end": _state(module), "begun": dict(module.begun)}
+    report["end"] = _state(module)
     if cap is not None:  # bytes of each bucket
         buckets = getattr(wrapped, "buckets", ())
         report["buckets"] = [sum(p.numel() * p.element_size() for p in bucket.parameters) for bucket in buckets]
@@ -224,25 +231,31 @@ def train_accumulating(wrap: Callable, before: str | None = None, **case: Any) -
 
 
 def _ends_with_an_exception(no_sync):
-    try:
-        with no_sync():
-            raise KeyError
-    except KeyError:
-        return
-    raise RuntimeError("no_sync kept to itself an exception that was raised inside: let it go on")
+    for kind in (KeyError, KeyboardInterrupt):
+        try:
+            with no_sync():
+                raise kind
+        except kind:
+            continue
+        raise RuntimeError("no_sync kept to itself an exception that was raised inside: let it go on")
 
 
 def gradients_of_part(loss_of_part: Callable, samples: int, seed: int, columns: int = OUTPUTS) -> dict:
     """The gradients and the loss of this rank's part of a batch, and the samples that its model was given.
 
-    Of what the model makes, so many ``columns`` count.
+    Of what the model makes, so many ``columns`` count. ``kept`` says whether the batch is what it was.
     """
     model = Model(seed)
     x, y = batch(seed, samples)
     loss = loss_of_part(lambda x: model(x)[:, :columns], x, y[:, :columns])
     loss.backward()
-    gradients = {name: p.grad for name, p in model.named_parameters()}
-    return {"gradients": gradients, "loss": loss.reshape(1), "seen": torch.cat(model.seen), "calls": len(model.seen)}
+    return {
+        "gradients": {name: p.grad for name, p in model.named_parameters()},
+        "loss": loss.reshape(1),
+        "seen": torch.cat(model.seen),
+        "calls": len(model.seen),
+        "kept": all(torch.equal(*both) for both in zip((x, y), batch(seed, samples), strict=True)),
+    }
 
 
 def state_after_start(start_alike: Callable, seed: int, **kind: Any) -> dict:

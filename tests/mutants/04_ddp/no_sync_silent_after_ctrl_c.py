@@ -1,0 +1,12 @@
+"""Only what is an Exception ends it; after an interrupted cell the ranks never average again."""
+
+
+# caught by: test_Accumulating
+# mistake: special_case
+# %% Accumulating: changed
+# -         finally:
+# +         except Exception:
+# @@
+#               self.syncing = before
+# +             raise
+# +         self.syncing = before
