@@ -51,12 +51,20 @@ def as_simulated(run: Run) -> str | None:
             return (
                 f"on rank {rank} the model has other parameters now; write into those that it has, with copy_ or div_"
             )
+        if report.batches_changed:
+            return f"rank {rank} changed the list of batches that it was given"
     for step, right in enumerate(_simulated(run)):
         for rank, report in enumerate(run.reports):
             when = "at the end" if step == steps else f"before step {step + 1}"
             if why := _differ(f"{when} the vector of", _states(report)[step], right[rank], rank):
                 return f"{why}{_instead(run, step, rank)}"
-    return None
+    return _moved(run)
+
+
+def _moved(run):
+    """On which rank parameters, which have the right numbers, have other memory than they had."""
+    moved = [rank for rank, report in enumerate(run.reports) if report.moved]
+    return f"on rank {moved[0]} parameters have other memory now; write into that which they have" if moved else None
 
 
 def _states(report):
@@ -194,7 +202,7 @@ def as_nesterov(run: Run) -> str | None:
                 said = [said for said, other in others.items() if not _differ("", got, other[turn], rank)]
                 for_good = [each for each in said if _is_so_to_the_end(report, others[each], rank)]
                 return "; ".join([why, *[*for_good, *said][:1]])
-    return None
+    return _moved(run)
 
 
 def _is_so_to_the_end(report, states, rank):

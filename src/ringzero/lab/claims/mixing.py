@@ -171,12 +171,16 @@ def sends_what_it_has(run: Run) -> str | None:
 
 @given(mixes)
 def leaves_x_alone(run: Run) -> str | None:
-    """The x that was given stays what it was, and what is returned does not lie in its memory."""
+    """x and the weights stay what they were, and what is returned has memory of its own, in each round."""
     for rank, report in enumerate(run.reports):
         if not report.kept:
             return f"rank {rank} changed the x it was given"
+        if not report.weights_kept:
+            return f"rank {rank} changed the weights it was given"
         if not report.new:
             return f"rank {rank} returned the x it was given, or a view of it, not a new tensor"
+        if report.again:
+            return f"rank {rank} returned the same memory in two rounds: what it had returned first is overwritten"
     return None
 
 

@@ -15,10 +15,11 @@ def vector_of(kind: str, size: int, seed: int, rank: int) -> torch.Tensor:
     """A rank's gradient, on the CPU, in fp32. No two magnitudes of it are equal, unless it is "zeros".
 
     "normal"; "negative", with the largest all below 0; "alike", where the largest of all ranks are in the same places;
-    "large", whose numbers grow from 0.001 to 1,000. Of "zeros" every second one is -0.0, which is not below 0.
+    "large", whose numbers grow from 0.001 to 1,000. Of "zeros" every second one is -0.0, which is not below 0; with
+    "zeros on odd" odd ranks have these.
     """
     x = numbers((size,), 1000 * seed + rank)
-    if kind == "zeros":
+    if kind == "zeros" or (kind == "zeros on odd" and rank % 2):
         return torch.tensor([0.0, -0.0], device="cpu").repeat(-(-size // 2))[:size]
     if kind == "negative":
         return torch.where(x > 0, 0.5 * x, 2 * x - 3)
@@ -29,16 +30,34 @@ def vector_of(kind: str, size: int, seed: int, rank: int) -> torch.Tensor:
     return x
 
 
-def top_k(top_k_mean: Callable, *, size: int, k: int, seed: int, kind: str = "normal") -> dict:
-    """What ``top_k_mean(vector, k)`` returns and sends."""
+def top_k(
+    top_k_mean: Callable, *, size: int, k: int, seed: int, kind: str = "normal", twice: bool = False
+) -> dict:  # fmt: skip
+    """What ``top_k_mean(vector, k)`` returns and sends; ``twice``: after it, it is called again with the same size.
+
+    ``new`` says whether the vector and what is returned have each memory of their own, ``again`` whether the second
+    call returned memory of the first.
+    """
     vector = vector_of(kind, size, seed, dist.get_rank()).to(torch.get_default_device())
     before = vector.clone()
     with unaided(*UNSYNCED), payloads() as sent:
         found = top_k_mean(vector, k)
         mean, mine = returned.two_tensors("top_k_mean", "(mean, mine)", found)
-    places = {each.untyped_storage().data_ptr() for each in (vector, *found) if each.numel()}
-    new = len(places) in (0, 3)
-    return {"mean": mean, "mine": mine, "sent": sent, "kept": torch.equal(vector, before), "new": new}
+        later = top_k_mean(-vector, k) if twice else ()
+    places = _places((vector, *found))
+    return {
+        "mean": mean,
+        "mine": mine,
+        "sent": sent,
+        "kept": torch.equal(vector, before),
+        "new": len(places) in (0, 3),
+        "again": bool(places & _places(later)),
+    }
+
+
+def _places(tensors):
+    """Where their memory begins."""
+    return {each.untyped_storage().data_ptr() for each in tensors if each.numel()}
 
 
 # Compressors of the lab's own, so that a memory is checked alone: what a rank keeps of its vector.
@@ -66,13 +85,15 @@ def keeps(kind: str, k: int) -> Callable:
 
 
 def feed_back(
-    make: Callable, *, size: int, k: int, seed: int, steps: int = 5, kind: str = "largest", rows: int | None = None
-) -> dict:
+    make: Callable, *, size: int, k: int, seed: int, steps: int = 5, kind: str = "largest", rows: int | None = None,
+    idle: int | None = None,
+) -> dict:  # fmt: skip
     """``mean(gradient)`` of what ``make(compress)`` made, step after step: what it compressed, what it returned.
 
     ``compress(vector)`` returns ``(mean, mine)``. Another layer of the same size has a memory of its own. ``kind`` is
     "largest" or "signs", which say what is kept; or "downhill": then the k largest are, and the gradients are those of
-    descent to the rank's target, whose end is reported as ``x``. With ``rows`` the gradients are matrices.
+    descent to the rank's target, whose end is reported as ``x``. With ``rows`` the gradients are matrices. In the step
+    ``idle``, counted from 0, odd ranks' gradients are zeros.
     """
     rank, ranks, here, keep = dist.get_rank(), dist.get_world_size(), torch.get_default_device(), keeps(kind, k)
     compressed, means, kept, x = [], [], True, torch.zeros(size)
@@ -91,7 +112,9 @@ def feed_back(
         for step in range(steps):
             gradient = x - target
             if kind != "downhill":
-                gradient = vector_of("normal", size, seed + 50 * step, rank).to(here)
+                gradient = vector_of("zeros on odd" if step == idle else "normal", size, seed + 50 * step, rank).to(
+                    here
+                )
             gradient = gradient.reshape(shape)
             before = gradient.clone()
             other.mean(-gradient)
@@ -122,7 +145,8 @@ def vote(
     before = vector.clone()
     with unaided(*UNSYNCED), payloads() as sent:
         packed = returned.tensor("pack_signs", pack_signs(vector))
-        unpacked = returned.tensor("unpack_signs", unpack_signs(packed_of(vector).to(vector.device), size))
+        packed_before = packed_of(vector).to(vector.device)
+        unpacked = returned.tensor("unpack_signs", unpack_signs(packed_before, size))
         before_the_vote = len(sent)
         voted = returned.tensor("majority", majority(vector))
     return {
@@ -132,6 +156,7 @@ def vote(
         "sent": sent,
         "before_the_vote": before_the_vote,
         "kept": torch.equal(vector, before),
+        "packed_kept": torch.equal(packed_before.cpu(), packed_of(before)),
     }
 
 
@@ -146,11 +171,14 @@ def packed_of(vector: torch.Tensor) -> torch.Tensor:
 
 
 def matrix_of(shape: tuple, seed: int, step: int, rank: int, kind: str) -> torch.Tensor:
-    """A rank's gradient of a matrix, on the CPU. "steady": the same in every step, with few large directions."""
+    """A rank's gradient of a matrix, on the CPU. "steady": the same in every step, with few large directions.
+
+    "zeros"; "zeros on odd" ranks, always; or "zeros first", on all ranks in the first step, and then "steady".
+    """
     rows, columns = shape
-    if kind == "zeros":
+    if kind == "zeros" or (kind == "zeros on odd" and rank % 2) or (kind == "zeros first" and step == 0):
         return torch.zeros(shape, device="cpu")
-    if kind == "steady":
+    if kind in ("steady", "zeros first"):
         step, least = 0, min(shape)
         left, right = numbers((rows, least), 100 * seed), numbers((least, columns), 100 * seed + 1)
         sizes = torch.tensor([0.3**i for i in range(least)], device="cpu")

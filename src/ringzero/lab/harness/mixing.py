@@ -40,12 +40,13 @@ def weights(kind: str, n: int) -> Weights:
 
     "half left": half of its own and half of its left neighbour's. "other for each": of its own and of both neighbours
     on a ring, in parts that no other rank has. "swap": all of its left neighbour's. "skip": half of that of the rank
-    two to the left, where there are at least 3. "away": 1.5 times its own less half of its left neighbour's. Else a
-    ``graph`` with Metropolis-Hastings weights.
+    two to the left, where there are at least 3. "away": 1.5 times its own less half of its left neighbour's. "faint":
+    very little of its left neighbour's. Else a ``graph`` with Metropolis-Hastings weights.
     """
-    if kind in ("half left", "swap", "skip", "away"):
+    if kind in ("half left", "swap", "skip", "away", "faint"):
         skipped = 2 if n > 2 else 1
-        own, step = {"half left": (0.5, 1), "swap": (0.0, 1), "skip": (0.5, skipped), "away": (1.5, 1)}[kind]
+        owns = {"half left": (0.5, 1), "swap": (0.0, 1), "skip": (0.5, skipped), "away": (1.5, 1)}
+        own, step = (owns | {"faint": (1 - 2.0**-12, 1)})[kind]
         return _rows(
             n, {(r, s): own * (r == s) + (1 - own) * (s == (r - step) % n) for r in range(n) for s in range(n)}
         )
@@ -88,11 +89,12 @@ def rounds(
 ) -> dict:
     """``x = gossip(x, weights)``, round after round: x before and after each, and the tensors ``sent``.
 
-    ``kept`` says whether the x that was given stayed as it was, ``new`` whether what came back has memory of its own.
+    ``kept`` says whether the x that was given stayed as it was, ``weights_kept`` whether the weights did, ``new``
+    whether what came back has memory of its own, and ``again`` whether it has that of an earlier round.
     """
     rank, n, here = dist.get_rank(), dist.get_world_size(), torch.get_default_device()
     x, kept, new = value_of(seed, rank, shape, precision).to(here), True, True
-    values, mixing = [x.clone()], weights(kind, n)
+    values, mixing, results = [x.clone()], weights(kind, n), []
     with unaided(*UNSYNCED), payloads() as sent:
         for _ in range(rounds):
             before = x.clone()
@@ -100,9 +102,12 @@ def rounds(
             mixed = returned.tensor("gossip", result)
             kept = kept and torch.equal(x, before)
             new = new and result.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
+            results.append(result)
             x = mixed
             values.append(x.clone())
-    return {"values": values, "sent": sent, "kept": kept, "new": new}
+    again = len({result.untyped_storage().data_ptr() for result in results}) < rounds
+    weights_kept = mixing == weights(kind, n)
+    return {"values": values, "sent": sent, "kept": kept, "weights_kept": weights_kept, "new": new, "again": again}
 
 
 def value_of(seed: int, rank: int, shape: tuple, precision: str) -> torch.Tensor:
