@@ -66,8 +66,8 @@ import torch.distributed as dist
 # - A rank may leave out a layer in its loss. Its parameters have no gradient there, and are averaged like all others.
 # - Nothing else is sent. What the optimizer remembers stays with its rank.
 #
-# All ranks begin with the same parameters and have the same number of batches, a list, which stays as it is. The call
-# you need is `dist.all_reduce`.
+# A model may be in fp32 or fp64. All ranks begin with the same parameters and have the same number of batches, a list,
+# which stays as it is. The call you need is `dist.all_reduce`.
 
 
 # %% nbgrader={"grade_id": "local_sgd", "solution": true}
@@ -97,6 +97,7 @@ rest = check.run(seed=2, steps=7, h=3, ranks=3, frozen=(1,))
 tied = check.run(seed=5, steps=2, h=5, tied=(1, 2), hidden=(8, 8, 8), gain=True)
 unused = check.run(seed=6, steps=4, h=2, hidden=(6, 6, 6), skipped_on_odd=(1,), ranks=3)
 often = check.run(seed=3, steps=3, h=1, optimizer="signs", ranks=3)
+wide = check.run(seed=7, steps=4, h=2, precision="float64", ranks=3)
 alone = check.run(seed=4, steps=3, h=2, ranks=1)
 check.that("6 steps, averaged twice: every step is as simulated", six, local_steps.as_simulated, weight=2)
 check.that("7 steps on 3 ranks, one layer frozen", rest, local_steps.as_simulated)
@@ -104,6 +105,7 @@ check.that("h = 1 with another optimizer; a single rank", [often, alone], local_
 check.that("h larger than the number of steps; two layers with one weight", tied, local_steps.as_simulated)
 due = local_steps.sends_only_when_due
 check.that("a layer that odd ranks do not use", unused, local_steps.as_simulated)
+check.that("a model in fp64", wide, local_steps.as_simulated)
 check.that("the trained parameters are sent when it is due", [six, rest, often, tied, unused], due, weight=2)
 check.that("and each rank sends what it has", [six, rest, often, tied], local_steps.sends_its_own)
 check.that("all ranks end alike, to the last bit", [six, rest, often, tied, unused], local_steps.ends_alike)
@@ -139,9 +141,9 @@ check.score()
 # <details><summary>Answer</summary>Local SGD. No byte more: Δ has as many numbers as x. It keeps two more for each
 # parameter, x and v. They are needed once in a round, so they may stay in the host's memory.</details>
 #
-# Write `OuterStep`. `parameters` is a list of tensors that the local steps change in place. `step()` is called at the
-# end of each round: it writes the new x into them. The call you need is `dist.all_reduce`, on as many numbers as there
-# are parameters.
+# Write `OuterStep`. `parameters` is a list of tensors, in fp32 or fp64, that the local steps change in place. `step()`
+# is called at the end of each round: it writes the new x into them. The call you need is `dist.all_reduce`, on as many
+# numbers as there are parameters.
 
 
 # %% nbgrader={"grade_id": "OuterStep", "solution": true}
@@ -178,11 +180,13 @@ check = Check("OuterStep", points=4, world_size=WORLD_SIZE, device=DEVICE, **rou
 mean = check.run(seed=1, lr=1.0, momentum=0.0)
 three = check.run(seed=2, lr=0.7, momentum=0.9)
 other = check.run(seed=3, lr=0.5, momentum=0.5, rounds=4, shapes=((9,), (), (1, 2)), ranks=3)
+wide = check.run(seed=5, lr=0.6, momentum=0.6, precision="float64", ranks=3)
 alone = check.run(seed=4, lr=0.6, momentum=0.7, ranks=1)
 check.that("λ = 1 without momentum: the mean of the parameters", mean, local_steps.as_nesterov)
 check.that("three rounds with Nesterov's momentum", three, local_steps.as_nesterov, weight=2)
 check.that("four rounds on 3 ranks, one parameter a single number", other, local_steps.as_nesterov)
 check.that("a single rank: its own change counts", alone, local_steps.as_nesterov)
+check.that("parameters in fp64", wide, local_steps.as_nesterov)
 check.that("a round sends one number for each parameter", [three, other], local_steps.sends_once_a_round)
 check.that("and each rank sends what it has", [three, other], local_steps.sends_its_own_change)
 check.that("all ranks have the same bits", [mean, three, other], local_steps.stays_alike)

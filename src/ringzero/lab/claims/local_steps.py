@@ -56,7 +56,7 @@ def as_simulated(run: Run) -> str | None:
     for step, right in enumerate(_simulated(run)):
         for rank, report in enumerate(run.reports):
             when = "at the end" if step == steps else f"before step {step + 1}"
-            if why := _differ(f"{when} the vector of", _states(report)[step], right[rank], rank):
+            if why := _differ(f"{when} the vector of", _states(report)[step], right[rank], rank, _tolerance(run)):
                 return f"{why}{_instead(run, step, rank)}"
     return _moved(run)
 
@@ -67,9 +67,17 @@ def _moved(run):
     return f"on rank {moved[0]} parameters have other memory now; write into that which they have" if moved else None
 
 
+def _tolerance(run):
+    return TOLERANCE[run.option("precision", "float32")]
+
+
 def _states(report):
     """A rank's parameters before each step and at the end."""
     return [*report.began, report.end]
+
+
+TOLERANCE = {"float32": 1e-4, "float64": 1e-11}  # of the largest number
+SEVEN_DIGITS = "; that is right to seven digits only: was something float32? The parameters are float64"
 
 
 def _differ(what, got, right, rank, tolerance=1e-4):
@@ -82,6 +90,8 @@ def _instead(run, step, rank):
     alike = run.world_size > 1 and all(torch.equal(mine, everyones[0]) for mine in everyones)
     if alike and not _differ("", got, _simulated(run, "nothing")[step][0], rank):
         return "; all ranks have what rank 0 had, not the mean"
+    if not _differ("", got, _simulated(run)[step][rank], rank):
+        return SEVEN_DIGITS
     explains = [kind for kind in INSTEAD if not _differ("", got, _simulated(run, kind)[step][rank], rank)]
     in_all = [kind for kind in explains if _explains_all(run, kind, rank)]
     if explains:
@@ -115,7 +125,7 @@ def sends_only_when_due(run: Run) -> str | None:
         return None
     steps, due = run.option("steps"), _due(run)
     for rank, report in enumerate(run.reports):
-        whole = 4 * report.end.numel()
+        whole = report.end.nbytes
         if report.sent_before[0]:
             return f"rank {rank} sent {size_of(report.sent[: report.sent_before[0]])} bytes before the first step"
         for step in range(1, steps + 1):
@@ -195,7 +205,9 @@ def as_nesterov(run: Run) -> str | None:
             if not report.kept:
                 return f"on rank {rank} the list has other parameters now; write into those that it has, with copy_"
             got = report.values[turn - 1]
-            why = _differ(f"after round {turn} the vector of", got, right[turn], rank)
+            why = _differ(f"after round {turn} the vector of", got, right[turn], rank, _tolerance(run))
+            if why and not _differ("", got, right[turn], rank):
+                return why + SEVEN_DIGITS
             if why and not _differ("", got, right[turn - 1] + changes[turn - 1][rank], rank):
                 return f"{why}; nothing but the rank's own steps changed it"
             if why:
@@ -216,7 +228,7 @@ def sends_once_a_round(run: Run) -> str | None:
     if run.world_size == 1:
         return None
     for rank, report in enumerate(run.reports):
-        whole = 4 * report.values[0].numel()
+        whole = report.values[0].nbytes
         if report.sent_before[0]:
             return f"rank {rank} sent {size_of(report.sent[: report.sent_before[0]])} bytes before the first round"
         for turn, sent in enumerate(_rounds_of(report), 1):

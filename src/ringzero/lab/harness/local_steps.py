@@ -56,9 +56,12 @@ def train(
     h: int,
     optimizer: str = "momentum",
     hidden: tuple = (7, 5),
+    precision: str = "float32",
     **model: Any,
 ) -> dict:
     """``local_sgd(model, optimizer, loss_of, batches, h)`` on models that begin alike, each rank on its part.
+
+    The models' numbers have the ``precision``.
 
     Reported are all trained parameters as one vector before each step (``began``) and at the ``end``, how many tensors
     had been sent before each step (``sent_before``) and these tensors (``sent``), how often the optimizer ``stepped``,
@@ -66,7 +69,7 @@ def train(
     batches changed (``batches_changed``).
     """
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    module = training.Model(seed, hidden, **model)
+    module = training.Model(seed, hidden, **model).to(getattr(torch, precision))
     objects, places = [id(p) for p in module.parameters()], [p.data_ptr() for p in module.parameters()]
     batches = batches_of(seed, steps)
     began, sent_before = [], []
@@ -74,7 +77,7 @@ def train(
     def loss_of(model, batch):
         began.append(vector_of(module))
         sent_before.append(len(sent))
-        return training.loss_of(model, batch, rank, ranks)
+        return _loss_of(model, batch, rank, ranks)
 
     with unaided(*UNSYNCED), payloads() as sent:
         made = OPTIMIZERS[optimizer](module.trained().values())
@@ -89,6 +92,10 @@ def train(
         "moved": places != [p.data_ptr() for p in module.parameters()],
         "batches_changed": batches != batches_of(seed, steps),
     }
+
+
+def _loss_of(model, batch, rank, ranks):
+    return training.loss_of(lambda x, rank: model(x.to(model.scale.dtype), rank), batch, rank, ranks)
 
 
 def batches_of(seed: int, steps: int) -> list[int]:
@@ -108,6 +115,7 @@ def alone(
     h: int,
     optimizer: str = "momentum",
     hidden: tuple = (7, 5),
+    precision: str = "float32",
     averaged: str = "parameters",
     **model: Any,
 ) -> tuple[list, list]:
@@ -117,7 +125,7 @@ def alone(
     "one step early" is as "parameters", before each h-th step; with "gradients kept" nobody clears them; "not at the
     end" leaves out the last time. "gradients, when due" are those of each h-th step.
     """
-    modules = [training.Model(seed, hidden, **model) for _ in range(ranks)]
+    modules = [training.Model(seed, hidden, **model).to(getattr(torch, precision)) for _ in range(ranks)]
     optimizers = [OPTIMIZERS[optimizer](module.trained().values()) for module in modules]
     before, after = [], []
     for step, batch in enumerate(batches_of(seed, steps), 1):
@@ -125,7 +133,7 @@ def alone(
         for rank, (module, each) in enumerate(zip(modules, optimizers, strict=True)):
             if averaged != "gradients kept":
                 each.zero_grad()
-            training.loss_of(module, batch, rank, ranks).backward()
+            _loss_of(module, batch, rank, ranks).backward()
         due = is_due(step, steps, h)
         if averaged == "gradients" or (averaged == "gradients, when due" and due):
             _average([_gradients(module) for module in modules])
@@ -166,17 +174,17 @@ def _average(lists):
 
 def outer_rounds(
     make: Callable, *, seed: int, lr: float, momentum: float, rounds: int = 3, shapes: tuple = SHAPES,
-    beside: bool = False,
+    beside: bool = False, precision: str = "float32",
 ) -> dict:  # fmt: skip
     """``make(parameters, lr, momentum)``, and in each round local changes, then ``step()``.
 
     Reported are all parameters as one vector after each round, the tensors ``sent`` and how many before each round and
     at the end (``sent_before``), whether parameters are the objects that they were (``kept``), in other memory
     (``moved``).
-    ``beside``: another model has its rounds in turn with this one.
+    ``beside``: another model has its rounds in turn with this one. The numbers have the ``precision``.
     """
-    rank, here = dist.get_rank(), torch.get_default_device()
-    parameters = [torch.nn.Parameter(start_of(seed, i, shape).to(here)) for i, shape in enumerate(shapes)]
+    rank, here, dtype = dist.get_rank(), torch.get_default_device(), getattr(torch, precision)
+    parameters = [torch.nn.Parameter(start_of(seed, i, shape).to(here, dtype)) for i, shape in enumerate(shapes)]
     handed_out, values, sent_before = list(parameters), [], []
     places = [p.data_ptr() for p in parameters]
     others = [torch.nn.Parameter(p.detach().clone()) for p in parameters]
