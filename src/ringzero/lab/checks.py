@@ -49,7 +49,7 @@ class Check:
     ``uses``        names of more functions of the notebook, for the harness: its next arguments
     ``built_from``  the operations it may use; a run that used others proves nothing, and no claim about it holds
     ``of_data``     whether each message must be made of the ranks' tensors: parts of them, or of sums of them. Zeros
-                    that are sent for the counters are not
+                    that are sent for the counters are not. No barrier may stand between them either
     ``ranks``       how many ranks a run gets that does not say; by default ``world_size``, or 1 for a function of
                     plain values without a harness
 
@@ -213,11 +213,12 @@ class Check:
         """Why a run that came back still counts for nothing: it did not do the work itself, or left some undone."""
         rule = f"build it from {' and '.join(self.built_from)}" if self.built_from else "it is to send nothing"
         library = ("send", "recv", "header") if LIBRARY in self.built_from else ()
+        free = () if self._of_data else ("barrier",)
         for rank, operations in enumerate(run.operations):
             for op in operations:
                 if op.call is not None and not library:
                     return f"rank {rank} used a collective of ringzero; {rule}"
-                if op.kind not in (*self.built_from, *library, "barrier"):
+                if op.kind not in (*self.built_from, *library, *free):
                     return f"rank {rank} called {op.kind}; {rule}"
         if True in run.moved:
             rank = run.moved.index(True)

@@ -250,7 +250,7 @@ def _before(send, received):
 def is_that_of(collective: str, algorithm: str) -> Claim:
     """A claim: from each rank to each other go exactly the bytes that this algorithm sends there.
 
-    It is given the run's options, such as ``root``.
+    It is given the run's options, such as ``root``. Where nothing goes in this algorithm, no empty message goes either.
     """
 
     def claim(run):
@@ -262,6 +262,10 @@ def is_that_of(collective: str, algorithm: str) -> Claim:
         for src, dst in ((s, d) for s in range(run.world_size) for d in range(run.world_size)):
             if counted[src][dst] != expected[src][dst]:
                 return f"rank {src} sent {counted[src][dst]} bytes to rank {dst}, expected {expected[src][dst]}"
+        used = schedule.link_bytes(run.numel + schedule.chunks, 1)  # with no chunk empty
+        for op in run.sends():
+            if not used[op.rank][op.peer_rank]:
+                return f"rank {op.rank} sent an empty message to rank {op.peer_rank}: nothing is to go there"
         return None
 
     return claim
@@ -331,6 +335,24 @@ def rounds_at_most(most: Callable[[int], int]) -> Claim:
     def claim(run):
         found, enough = rounds(run), most(run.world_size)
         return f"it takes {found} rounds, where {enough} would do" if found > enough else None
+
+    return claim
+
+
+def all_send_at_once(rounds_of: Callable[[int], int]) -> Claim:
+    """A claim: in each of ``rounds_of(N)`` rounds all ranks send, and do not wait for their turn.
+
+    Ranks may be of two kinds, of which one sends first and the other receives first; on an odd ring, of three.
+    """
+
+    def claim(run):
+        n, found = run.world_size, rounds(run)
+        if found <= rounds_of(n) * (2 + n % 2):
+            return None
+        return (
+            f"it takes {found} messages one after another, where {rounds_of(n)} would do: ranks wait for their turn. "
+            "Let all of them send and receive in each round, with dist.batch_isend_irecv"
+        )
 
     return claim
 
