@@ -178,8 +178,9 @@ draw("pipelined_broadcast", numel=64, root=0, chunks=8, world_size=WORLD_SIZE)
 # ## 2. Ring reduce-scatter
 #
 # Now everyone has something to say. The tensor is cut into N chunks, and rank r is to end with chunk r of the *sum*.
-# In each of N−1 rounds every rank sends one chunk to its right neighbour (`rank + 1`) and adds the one from its left
-# to its own. The chunk that has to end at rank r starts at rank r + 1 and visits everyone on the way, collecting.
+# In each of N−1 rounds all ranks at the same time send one chunk to their right neighbour (`rank + 1`), and add
+# the one from their left to their own. The chunk that has to end at rank r starts at rank r + 1 and visits everyone on
+# the way, collecting.
 #
 # **Guess first.** Which chunk does rank 0 of 4 send in the first round, and in the second? (There is one choice that
 # works. If you pick the chunk that is to stay with you, what goes wrong?)
@@ -224,13 +225,14 @@ a_view_of_the_sum = claims.all_of(claims.has_its_chunk_of_the_sum, claims.return
 the_least_there_is = claims.all_of(
     traffic.sends_as_little_as("reduce_scatter", "ring"), traffic.no_rank_has_more_messages_than(lambda n: n - 1)
 )
+all_at_once = claims.all_of(traffic.cannot_deadlock, traffic.all_send_at_once(lambda n: n - 1))
 
 check.that("rank r returns chunk r of the sum", even, claims.returns_its_chunk_of_the_sum, weight=2)
 check.that("also when the ranks do not divide the size", uneven, claims.returns_its_chunk_of_the_sum, weight=2)
 check.that("it is a view of rank r's tensor, not a copy", [even, uneven], a_view_of_the_sum)
 check.that("every message goes to a neighbour on the ring", even, traffic.neighbours_only)
 check.that("each rank sends (N−1)/N of the buffer, the least there is", [even, uneven], the_least_there_is)
-check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
+check.that("it cannot deadlock, and all ranks send at the same time", even, all_at_once)
 check.on_nccl(even, claims.returns_its_chunk_of_the_sum)
 others = check.runs(ranks=(1, 3, 5), numel=1_001)
 wide = check.run(numel=999, dtype=torch.float64)
@@ -242,7 +244,7 @@ exact = [check.run(numel=999, dtype=dtype) for dtype in (torch.float64, torch.in
 check.that("1 to 7 ranks", several, claims.returns_its_chunk_of_the_sum, weight=2)
 check.that("fewer elements than ranks", few, claims.returns_its_chunk_of_the_sum)
 check.that("other kinds of numbers, without loss", exact, claims.returns_its_chunk_of_the_sum)
-ring = claims.all_of(traffic.neighbours_only, the_least_there_is, traffic.cannot_deadlock)
+ring = claims.all_of(traffic.neighbours_only, the_least_there_is, all_at_once)
 check.that("a ring of every size, with as few bytes and no deadlock", several[1:], ring)
 check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
 ### END HIDDEN TESTS
@@ -292,12 +294,13 @@ uneven = check.run(numel=1_000 * WORLD_SIZE + 3)
 the_least_there_is = claims.all_of(
     traffic.sends_as_little_as("all_gather", "ring"), traffic.no_rank_has_more_messages_than(lambda n: n - 1)
 )
+all_at_once = claims.all_of(traffic.cannot_deadlock, traffic.all_send_at_once(lambda n: n - 1))
 
 check.that("chunk r on every rank is the one rank r had", even, claims.everyone_has_every_chunk, weight=2)
 check.that("also when the ranks do not divide the size", uneven, claims.everyone_has_every_chunk, weight=2)
 check.that("every message goes to a neighbour on the ring", even, traffic.neighbours_only)
 check.that("each rank sends (N−1)/N of the buffer", [even, uneven], the_least_there_is)
-check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
+check.that("it cannot deadlock, and all ranks send at the same time", even, all_at_once)
 check.on_nccl(even, claims.everyone_has_every_chunk)
 others = check.runs(ranks=(1, 3, 5), numel=1_001)
 wide = check.run(numel=999, dtype=torch.float64)
@@ -308,7 +311,7 @@ few = [check.run(numel=size) for size in (1, 2, WORLD_SIZE + 1)]
 exact = [check.run(numel=999, dtype=dtype) for dtype in (torch.float64, torch.int64)]
 check.that("1 to 7 ranks", several, claims.everyone_has_every_chunk, weight=2)
 check.that("fewer elements than ranks, other kinds of numbers", [*few, *exact], claims.everyone_has_every_chunk)
-ring = claims.all_of(traffic.neighbours_only, the_least_there_is, traffic.cannot_deadlock)
+ring = claims.all_of(traffic.neighbours_only, the_least_there_is, all_at_once)
 check.that("a ring of every size, with as few bytes and no deadlock", several[1:], ring)
 check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
 ### END HIDDEN TESTS
@@ -348,12 +351,13 @@ uneven = check.run(numel=1_000 * WORLD_SIZE + 3)
 the_least_there_is = claims.all_of(
     traffic.sends_as_little_as("all_reduce", "ring"), traffic.no_rank_has_more_messages_than(lambda n: 2 * (n - 1))
 )
+all_at_once = claims.all_of(traffic.cannot_deadlock, traffic.all_send_at_once(lambda n: 2 * (n - 1)))
 
 check.that("every rank ends with the sum", even, claims.everyone_has_the_sum, weight=2)
 check.that("also when the ranks do not divide the size", uneven, claims.everyone_has_the_sum, weight=2)
 check.that("every message goes to a neighbour on the ring", even, traffic.neighbours_only)
 check.that("each rank sends 2(N−1)/N of the buffer, the least there is", [even, uneven], the_least_there_is)
-check.that("the order of sends and receives cannot deadlock", even, traffic.cannot_deadlock)
+check.that("it cannot deadlock, and all ranks send at the same time", even, all_at_once)
 check.on_nccl(even, claims.everyone_has_the_sum)
 others = check.runs(ranks=(1, 3, 5), numel=1_001)
 wide = check.run(numel=999, dtype=torch.float64)
@@ -365,7 +369,7 @@ exact = [check.run(numel=999, dtype=dtype) for dtype in (torch.float64, torch.in
 check.that("1 to 7 ranks", several, claims.everyone_has_the_sum, weight=2)
 check.that("fewer elements than ranks", few, claims.everyone_has_the_sum)
 check.that("other kinds of numbers, without loss", exact, claims.everyone_has_the_sum)
-ring = claims.all_of(traffic.neighbours_only, the_least_there_is, traffic.cannot_deadlock)
+ring = claims.all_of(traffic.neighbours_only, the_least_there_is, all_at_once)
 check.that("a ring of every size, with as few bytes and no deadlock", several[1:], ring)
 check.that("nothing outside the tensor is written", [uneven, *several, *few], claims.left_everything_else_alone)
 ### END HIDDEN TESTS

@@ -181,7 +181,7 @@ from ringzero.lab.claims.flat import consists_of_views, lies_end_to_end, owns_it
 look = harness.flat.lay_out
 check = Check("Flat", points=3, world_size=WORLD_SIZE, device=DEVICE, harness=look, built_from=())
 two = check.run(names=("weight", "bias"), seed=1)
-shapes = check.run(names=("bias", "scalar", "cube", "weight", "column"), seed=2)
+shapes = check.run(names=("bias", "scalar", "cube", "table", "column"), seed=2)
 check.that("parameters lie end to end, with the values they had", [two, shapes], lies_end_to_end, weight=2)
 check.that("they are views of the vector; nothing is there twice", [two, shapes], consists_of_views, weight=2)
 check.that("each rank owns its chunk, a view too", [two, shapes], owns_its_chunk, weight=2)
@@ -304,7 +304,8 @@ check = Check("Zero1", points=4, world_size=WORLD_SIZE, device=DEVICE, harness=t
 two_steps = check.run(seed=1)
 both = [two_steps, check.run(seed=2, steps=3, ranks=4)]
 lean, cheap = sharded.states_are_sharded, sharded.sends_at_most(gathers=1)
-check.that("two steps are those of torch's AdamW in one process", two_steps, sharded.as_one_process, weight=2)
+beside = check.run(seed=3, hidden=(12, 13), beside=True)
+check.that("two steps are those of torch's AdamW in one process", [two_steps, beside], sharded.as_one_process, weight=2)
 check.that("three steps on 4 ranks", both[1], sharded.as_one_process, weight=2)
 check.that("AdamW's numbers are there for the shard alone, and no gradient is left", both, lean, weight=2)
 check.that("a step sends one reduce-scatter and one all-gather", both, cheap, weight=2)
@@ -367,8 +368,9 @@ train = harness.sharded.train
 check = Check("Zero2", points=5, world_size=WORLD_SIZE, device=DEVICE, harness=train, built_from=(LIBRARY,))
 both = [check.run(seed=1), check.run(seed=2, ranks=4)]
 passes = check.run(seed=3, hidden=(30, 31), passes=2)
+beside = check.run(seed=6, hidden=(12, 13), beside=True)
 lean, cheap = sharded.gradients_are_sharded, sharded.sends_at_most(gathers=1)
-check.that("steps are those of torch's AdamW in one process", both, sharded.as_one_process, weight=2)
+check.that("steps are those of torch's AdamW in one process", [*both, beside], sharded.as_one_process, weight=2)
 check.that("gradients that the rank does not own go during the backward pass", both, lean, weight=3)
 check.that("no more is sent than in stage 1", both, cheap)
 check.that("a second backward pass adds to the first", passes, sharded.as_one_process)
@@ -565,8 +567,9 @@ train = harness.sharded.train
 check = Check("Zero3", points=6, world_size=WORLD_SIZE, device=DEVICE, harness=train, built_from=(LIBRARY,))
 both = [check.run(seed=1), check.run(seed=2, ranks=4)]
 double = check.run(seed=3, hidden=(33,) * 4, double=(1, 3))
+beside = check.run(seed=5, hidden=(12, 13), beside=True)
 lean, cheap = sharded.layers_come_and_go, sharded.sends_at_most(gathers=2)
-check.that("steps are those of torch's AdamW in one process", both, sharded.as_one_process, weight=2)
+check.that("steps are those of torch's AdamW in one process", [*both, beside], sharded.as_one_process, weight=2)
 check.that("also where layers have two matrices each", double, sharded.as_one_process)
 check.that("shards alone are kept, and one layer at a time is whole", both, lean, weight=3)
 check.that("a step sends one reduce-scatter and two all-gathers", both, cheap, weight=2)

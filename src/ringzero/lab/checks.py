@@ -28,7 +28,6 @@ from ringzero.lab.runs import NOT_RUN, Case, Claim, Run
 from ringzero.lab.table import Row, Table
 from ringzero.ranks import devices
 
-BY_HAND = ("send", "recv")
 LIBRARY = "ringzero's collectives"  # in ``built_from`` it allows what these are made of
 NOISE = ("terminate called after throwing", "  what():")  # gloo's last words: the reason has them in plain English
 
@@ -50,7 +49,7 @@ class Check:
     ``uses``        names of more functions of the notebook, for the harness: its next arguments
     ``built_from``  the operations it may use; a run that used others proves nothing, and no claim about it holds
     ``of_data``     whether each message must be made of the ranks' tensors: parts of them, or of sums of them. Zeros
-                    that are sent for the counters are not
+                    that are sent for the counters are not. No barrier may stand between them either
     ``ranks``       how many ranks a run gets that does not say; by default ``world_size``, or 1 for a function of
                     plain values without a harness
 
@@ -63,7 +62,7 @@ class Check:
         points: float,
         world_size: int,
         device: str = "auto",
-        built_from: tuple[str, ...] = BY_HAND,
+        built_from: tuple[str, ...] = ("send", "recv"),
         *,
         harness: Callable | None = None,
         uses: tuple[str, ...] = (),
@@ -215,7 +214,7 @@ class Check:
         rule = f"build it from {' and '.join(self.built_from)}" if self.built_from else "it is to send nothing"
         library = ("send", "recv", "header") if LIBRARY in self.built_from else ()
         # Who builds with collectives may wait for all, in vain mostly; who builds collectives is to build that, too.
-        waits = () if self.built_from == BY_HAND else ("barrier",)
+        waits = () if self._of_data else ("barrier",)
         for rank, operations in enumerate(run.operations):
             for op in operations:
                 if op.call is not None and not library:

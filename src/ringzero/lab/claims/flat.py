@@ -11,6 +11,8 @@ from ringzero.lab.harness import flat
 from ringzero.lab.harness.sharded import numbers
 from ringzero.lab.runs import Run, part
 
+BESIDES = 1_000  # bytes that a flat may keep beside the vector: sizes and shapes, for instance
+
 # ``lay_out``
 
 
@@ -38,6 +40,8 @@ def consists_of_views(run: Run) -> str | None:
         if report.bytes != 4 * numel:
             took = f"take {report.bytes} bytes, expected {4 * numel} in all"
             return f"on rank {rank} parameters, vector and shard {took}"
+        if report.besides > BESIDES:
+            return f"on rank {rank} the flat keeps {report.besides:,} bytes besides the vector of {4 * numel:,}"
     return None
 
 
@@ -101,6 +105,8 @@ def lets_the_rest_go(run: Run) -> str | None:
             return f"on rank {rank} the shard of {mine} bytes is a view that {kept}"
         if report.elsewhere > 64:
             return f"on rank {rank} {report.elsewhere} bytes besides the shard are still held afterwards: let them go"
+        if report.uncounted > 64:
+            return f"on rank {rank} {report.uncounted} bytes are kept in arrays or lists afterwards: let them go"
     return None
 
 
@@ -165,8 +171,8 @@ def has_the_values(run: Run) -> str | None:
     """After gather() the parameters have the values of the ranks' shards, and a backward pass computes with them."""
     seed, times = run.option("seed"), run.option("times", 1)
     start = {name: numbers(shape, seed + i) for i, (name, shape) in enumerate(flat.SQUARE.items())}
-    x, before = numbers((4, 6), seed), 2 ** (times - 1)
-    used = {"y": before * torch.nn.functional.linear(x, **start), "x": before * start["weight"].sum(0).expand(4, 6)}
+    x, before = numbers((4, 30), seed), 2 ** (times - 1)
+    used = {"y": before * torch.nn.functional.linear(x, **start), "x": before * start["weight"].sum(0).expand(4, 30)}
     why = close_by_name("computed with what was gathered,", run.returned, used)
     last = {name: 2**times * value for name, value in start.items()}
     why = why or close_by_name("after the shards were doubled,", [report.values for report in run.reports], last)
@@ -189,6 +195,8 @@ def only_the_shard_stays(run: Run) -> str | None:
                 return f"on rank {rank}, {when}, it holds {held} bytes; the shard is {mine}, the whole {4 * numel}"
         if gathered != mine + 4 * numel:
             return f"on rank {rank} {gathered} bytes are held after gather(), expected {mine} and {4 * numel}"
+        if report.besides > BESIDES:
+            return f"on rank {rank} {report.besides:,} bytes are kept besides the shard: free() does not give them back"
     return None
 
 

@@ -54,7 +54,7 @@ def copies_what_it_must(run: Run) -> str | None:
     """In each step each gradient is copied to the host and each parameter to the device, and nothing else is."""
     sizes, unused, report = _bytes(run), run.option("unused", ()), run.reports[0]
     to_host, to_device = report.copied[0]
-    if to_host > sum(sizes):
+    if to_host != sum(sizes):
         return f"__init__ copied {to_host:,} bytes to the host; the parameters are {sum(sizes):,}"
     if to_device:
         return f"__init__ copied {to_device:,} bytes to the device, which has the parameters already"
@@ -130,8 +130,28 @@ def steps_while_copies_go_on(run: Run) -> str | None:
     for kind, numel, *_ in events[: stepped[-1]]:
         if kind == "wait to_device":
             return f"the copy of {numel} numbers to the device was waited for before all vectors were stepped"
-    if len(stepped) > 1 and "wait to_host" not in [event[0] for event in events[stepped[0] :]]:
+    waits = [place for place, event in enumerate(events) if event[0] == "wait to_host"]
+    if len(stepped) > 1 and waits and waits[-1] < stepped[0]:
         return "all gradients were waited for before the first vector was stepped"
+    return _each_is_waited_for([*backward, *events], [events[place][1] for place in stepped])
+
+
+def _each_is_waited_for(events, stepped):
+    """Why a gradient is not waited for just before its vector is stepped, or a vector that comes back not at all."""
+    waited: list[int] = []  # the sizes of gradients
+    for kind, numel, *_ in events:
+        if kind == "wait to_host":
+            waited.append(numel)
+        if kind != "step":
+            continue
+        if numel not in waited:
+            return f"the vector of {numel} numbers was stepped, and nobody had waited for its gradient"
+        for after in stepped[stepped.index(numel) + 1 :]:
+            if after in waited:
+                return f"the gradient of {after} numbers was waited for before the vector of {numel} was stepped"
+    for numel in stepped:
+        if ["wait to_device", numel] not in [event[:2] for event in events]:
+            return f"nobody waited for the vector of {numel} numbers that comes back"
     return None
 
 

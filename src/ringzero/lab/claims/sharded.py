@@ -41,6 +41,11 @@ def shard_bytes(run: Run, rank: int) -> int:
 
 def as_one_process(run: Run) -> str | None:
     """Gradients of the first step, parameters after it and after the last, and the output then are those of AdamW."""
+    why = _as_one_process(run)
+    return f"{why}; here another model is trained in turn with this one" if why and run.option("beside") else why
+
+
+def _as_one_process(run):
     right, n = alone(run), run.world_size
     gradients = [report["gradients"] for report in run.returned]
     if why := _shards_differ("in the first step the shard of the gradient of", gradients, right["gradients"]):
@@ -110,6 +115,9 @@ def gradients_are_sharded(run: Run) -> str | None:
                 f"during the backward pass rank {rank} held {most:,} bytes more than its shard of the gradients, "
                 f"{most / layer:.3g} layers; one layer whole, twice, is {2 * layer:,}"
             )
+        if report.late:
+            layer, place = report.late
+            return f"when the backward pass came to {place}, layer {layer} on rank {rank} still had its whole gradients"
     return None
 
 
@@ -137,6 +145,8 @@ def layers_come_and_go(run: Run) -> str | None:
                     f"during the {phase} pass rank {rank} held {more:,} bytes more than its shards, {more / layer:.3g} "
                     f"layers of {layer:,}; the whole model has {whole:,}"
                 )
+        for phase, (i, place) in report.whole.items():
+            return f"when the {phase} pass came to {place}, layer {i} on rank {rank} was whole, and not computed then"
     return None
 
 
@@ -146,7 +156,10 @@ def _slack(run):
 
 
 def sends_at_most(gathers: int) -> Claim:
-    """A claim: a step sends what one reduce-scatter and so many all-gathers of every layer send."""
+    """A claim: a step sends what one reduce-scatter and so many all-gathers of every layer send.
+
+    It cannot send less: then a rank has from elsewhere what it was to gather.
+    """
 
     @given(as_one_process)
     def claim(run: Run) -> str | None:
@@ -163,9 +176,18 @@ def sends_at_most(gathers: int) -> Claim:
                     f"rank {rank} sent {sent:,.0f} bytes a step, {sent / total:.3g} times the parameters' {total:,}; "
                     f"{due:,}, {due / total:.3g} times, would do"
                 )
+            if sent < due - 8 * len(sizes(run)):
+                return (
+                    f"rank {rank} sent only {sent:,.0f} bytes a step; a reduce-scatter and {_times(gathers)} of every "
+                    f"layer are {due:,}: a layer was not gathered where it is needed"
+                )
         return None
 
     return claim
+
+
+def _times(gathers):
+    return "an all-gather" if gathers == 1 else f"{gathers} all-gathers"
 
 
 def is_whole(*keys: str) -> Claim:

@@ -250,7 +250,7 @@ def _before(send, received):
 def is_that_of(collective: str, algorithm: str) -> Claim:
     """A claim: from each rank to each other go exactly the bytes that this algorithm sends there, in as few messages.
 
-    It is given the run's options, such as ``root``. Nobody has to send an empty message.
+    It is given the run's options, such as ``root``. Where nothing goes in this algorithm, no empty message goes either.
     """
 
     def claim(run):
@@ -264,6 +264,8 @@ def is_that_of(collective: str, algorithm: str) -> Claim:
         for src, dst in ((s, d) for s in range(run.world_size) for d in range(run.world_size)):
             if counted[src][dst] != expected[src][dst]:
                 return f"rank {src} sent {counted[src][dst]} bytes to rank {dst}, expected {expected[src][dst]}"
+            if messages[src, dst] and not most[src, dst]:
+                return f"rank {src} sent an empty message to rank {dst}: nothing is to go there"
             if messages[src, dst] > most[src, dst]:
                 times = f"{messages[src, dst]} messages"
                 return f"rank {src} sent {times} to rank {dst}, where {most[src, dst]} would do"
@@ -336,6 +338,24 @@ def rounds_at_most(most: Callable[[int], int]) -> Claim:
     def claim(run):
         found, enough = rounds(run), most(run.world_size)
         return f"it takes {found} rounds, where {enough} would do" if found > enough else None
+
+    return claim
+
+
+def all_send_at_once(rounds_of: Callable[[int], int]) -> Claim:
+    """A claim: in each of ``rounds_of(N)`` rounds all ranks send, and do not wait for their turn.
+
+    Ranks may be of two kinds, of which one sends first and the other receives first; on an odd ring, of three.
+    """
+
+    def claim(run):
+        n, found = run.world_size, rounds(run)
+        if found <= rounds_of(n) * (2 + n % 2):
+            return None
+        return (
+            f"it takes {found} messages one after another, where {rounds_of(n)} would do: ranks wait for their turn. "
+            "Let all of them send and receive in each round, with dist.batch_isend_irecv"
+        )
 
     return claim
 

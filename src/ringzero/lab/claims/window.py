@@ -77,13 +77,25 @@ def _copied_once(run, noted, order):
         sizes.index(numel) if numel in sizes else -1 for kind, numel, *_ in noted["events"] if kind == "to_device"
     ]
     if copied == order:
-        return None
+        return _computed_once(run, noted, order)
     for i in order:
         if copied.count(i) != 1:
             return f"layer {i} was copied to the device {copied.count(i)} times, expected once"
     if -1 in copied:
         return "a copy to the device is no whole layer"
     return f"layers were copied in the order {copied}, and are needed in the order {order}"
+
+
+def _computed_once(run, noted, order):
+    """Why a layer is not computed once, after somebody waited for its copy."""
+    sizes = window.sizes_of(_widths(run))
+    names = [(kind, numel) for kind, numel, *_ in noted["events"]]
+    for i in order:
+        if (times := names.count((noted["pass"], sizes[i]))) != 1:
+            return f"layer {i} was computed {times} times, expected once"
+        if ("wait to_device", sizes[i]) not in names[: names.index((noted["pass"], sizes[i]))]:
+            return f"layer {i} was computed, and nobody had waited for its copy"
+    return None
 
 
 def _beside_the_work(run, noted, order):
@@ -118,6 +130,9 @@ def _gradients_leave(run, noted, order):
             return f"when layer {after} was computed, the gradient of layer {i} had not begun to leave"
         if ("wait to_host", sizes[i]) in names[:begun]:
             return f"the copy of the gradient of layer {i} was waited for before layer {after} was computed"
+    for i in order:
+        if ("wait to_host", sizes[i]) not in names:
+            return f"nobody waited for the copy of the gradient of layer {i}"
     return None
 
 

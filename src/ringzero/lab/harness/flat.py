@@ -7,13 +7,14 @@ import torch
 import torch.distributed as dist
 
 from ringzero.collectives.run import forget_scratch
-from ringzero.lab.harness import returned
+from ringzero.lab.harness import found, returned
 from ringzero.lab.harness.kept import Kept
 from ringzero.lab.harness.sharded import must_have_memory, numbers, plainly
 from ringzero.lab.runs import part
 
 SHAPES = {"weight": (7, 5), "bias": (7,), "scalar": (), "column": (4, 1), "cube": (2, 3, 5), "row": (1, 6), "one": (1,)}
-SQUARE = {"weight": (6, 6), "bias": (6,)}  # of ``come_and_go``
+SHAPES["table"] = (30, 20)
+SQUARE = {"weight": (29, 30), "bias": (29,)}  # of ``come_and_go``
 
 
 def values_of(names: tuple, seed: int) -> dict:
@@ -34,6 +35,7 @@ def lay_out(flat_class: Callable, names: tuple, seed: int) -> dict:
         "same": [id(p) for p in flat.parameters] == [id(p) for p in parameters.values()],
         "trained": all(p.requires_grad for p in parameters.values()),
         "bytes": _bytes_of((*parameters.values(), flat.whole, flat.shard)),
+        "besides": _besides(flat, parameters.values()),
     }
     flat.whole.copy_(torch.arange(flat.whole.numel()))
     return report | {"then": {name: p.detach().clone() for name, p in parameters.items()}, "shard": flat.shard.clone()}
@@ -56,7 +58,7 @@ def reduce_once(mean_gradient: Callable, flat_class: Callable, sizes: tuple, see
     flat = flat_class(parameters)
     for i, p in enumerate(parameters):
         p.grad = None if i in without[rank : rank + 1] else gradient(sizes[i], seed, rank, i).view(p.shape).to(here)
-    there = [flat.whole, *parameters]
+    there, before = [flat.whole, *parameters], found.uncounted(flat, mean_gradient)
     with Kept() as kept:
         for x in there:
             x.detach()  # counts what is used here, whoever made it
@@ -65,6 +67,7 @@ def reduce_once(mean_gradient: Callable, flat_class: Callable, sizes: tuple, see
     return {
         "elsewhere": kept.tensors - shard.untyped_storage().nbytes() - _bytes_of(there),  # what it made and keeps
         "shard": returned.tensor("mean_gradient", shard),
+        "uncounted": found.uncounted(flat, mean_gradient) - before,
         "bytes": shard.untyped_storage().nbytes(),
         "left": [i for i, p in enumerate(parameters) if p.grad is not None],
         "changed": [i for i, p in enumerate(parameters) if not torch.equal(p.cpu().flatten(), numbers((sizes[i],), i))],
@@ -87,19 +90,22 @@ def come_and_go(sharded_class: Callable, seed: int, times: int = 1) -> dict:
     """Shards of ``weight`` and ``bias``; gathered, used, freed, gathered again and gone backward, doubled, gathered."""
     here = torch.get_default_device()
     parameters = _parameters({name: numbers(shape, seed + i) for i, (name, shape) in enumerate(SQUARE.items())})
-    flat, held = sharded_class(parameters.values()), []
+    flat, held = sharded_class(parameters.values()), list[int]()
+    besides = 0  # bytes, at most, in other things than shard and whole vector
     must_have_memory(flat.shard)
 
     def note():
+        nonlocal besides
         held.append(_bytes_of((*parameters.values(), flat.whole, flat.shard)))
+        besides = max(besides, _besides(flat, parameters.values()))
 
     note()
     own_is_there = True  # after gather(), in the whole vector
-    for _ in range(times):
+    for turn in range(times):
         flat.gather()
         note()
         own_is_there = own_is_there and _own_is_there(flat)
-        x = numbers((4, 6), seed).to(here).requires_grad_()
+        x = numbers((4, 30), seed).to(here).requires_grad_()
         y = torch.nn.functional.linear(x, **parameters)
         flat.free()
         note()
@@ -107,11 +113,14 @@ def come_and_go(sharded_class: Callable, seed: int, times: int = 1) -> dict:
         with plainly("backward"):
             (x_gradient,) = torch.autograd.grad(y.sum(), x)
         flat.shard *= 2
+        if turn % 2:
+            flat.free()
         flat.gather()
         values = {name: p.detach().clone() for name, p in parameters.items()}
         flat.free()
         note()
-    return {"values": values, "y": y.detach(), "x": x_gradient, "held": held, "own_is_there": own_is_there}
+    report = {"values": values, "y": y.detach(), "x": x_gradient, "own_is_there": own_is_there}
+    return report | {"held": held, "besides": besides}
 
 
 def _own_is_there(flat):
@@ -121,6 +130,13 @@ def _own_is_there(flat):
 
 def _parameters(values):
     return {name: torch.nn.Parameter(value.to(torch.get_default_device())) for name, value in values.items()}
+
+
+def _besides(flat, parameters):
+    """Bytes in what a flat leads to beside its parameters, vector and shard."""
+    known = {tensor.untyped_storage().data_ptr() for tensor in (*parameters, flat.whole, flat.shard)}
+    others = [tensor for tensor in found.tensors(flat) if tensor.untyped_storage().data_ptr() not in known]
+    return _bytes_of(others) + found.uncounted(flat)
 
 
 def _bytes_of(tensors):

@@ -47,10 +47,19 @@ def there_and_back(
     with _without_the_librarys_own():
         integers, scales = quantise(x, block)
         report = {"integers": integers.clone(), "scales": scales.clone()}
+        quantise(1 - x, block)
+        _must_still_be(report, integers, scales, "a second call of quantise wrote over what the first returned")
         back = dequantise(integers, scales, block)
+        _must_still_be(report, integers, scales, "dequantise changed the integers or scales that it was given")
         made = tuple(each.to(x.device) for each in others(size, block))
         of_others = dequantise(*made, block) if scales.shape == made[1].shape else None
     return report | {"back": back, "of_others": of_others, "kept": torch.equal(x, before)}
+
+
+def _must_still_be(report, integers, scales, why):
+    same = torch.equal(integers, report["integers"]) and torch.allclose(scales, report["scales"], 0, 0, equal_nan=True)
+    if not same:
+        raise RuntimeError(why)
 
 
 def others(size: int, block: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -7,18 +7,15 @@ torch's AdamW in one process.
 """
 
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from inspect import getclosurevars
 from itertools import pairwise
-from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from ringzero.lab.harness import training
+from ringzero.lab.harness import found, training
 from ringzero.record import recorder
 from ringzero.record.memory import MemoryTimeline, label
 from ringzero.record.operation import bytes_sent
@@ -31,7 +28,23 @@ NOT_COUNTED = 4_000  # bytes that may be kept in other things than tensors
 
 
 def network(seed: int, hidden: tuple = HIDDEN, double: tuple = ()) -> training.Model:
-    return training.Model(seed, hidden, double)
+    module = training.Model(seed, hidden, double)
+    for i in double:
+        module.layers[i] = _Turned(*module.layers[i])
+    return module
+
+
+class _Turned(torch.nn.Module):
+    """The layers of a ``Sequential``, registered the other way round: the first parameter gets its gradient early."""
+
+    def __init__(self, *layers: torch.nn.Module):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(reversed(layers))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in reversed(self.layers):
+            x = layer(x)
+        return x
 
 
 def numbers(shape: tuple, seed: int) -> torch.Tensor:
@@ -41,20 +54,24 @@ def numbers(shape: tuple, seed: int) -> torch.Tensor:
 
 def train(
     make: Callable, *, seed: int, steps: int = 2, passes: int = 1, hidden: tuple = HIDDEN, double: tuple = (),
-    then: Callable | None = None,
+    beside: bool = False, then: Callable | None = None,
 ) -> dict:  # fmt: skip
     """On a rank: ``steps`` steps of ``passes`` backward passes each, and what there is to report of them.
 
-    Reported are the ``gradients`` of the first step (shards), the states after the ``first`` and the ``last`` (see
-    ``_state``), an ``output`` of the model then, the bytes ``sent``, and the ``memory`` of the last step (see
-    ``_phases``) with the whole ``history``. ``then(module, zero)`` is called afterwards; what it returns is "then".
+    With ``beside`` another model is trained in turn with this one, and not reported. Reported are the ``gradients`` of
+    the first step (shards), the states after the ``first`` and the ``last`` (see ``_state``), an ``output`` of the
+    model then, the bytes ``sent``, the ``memory`` of the last step (see ``_phases``) with the whole ``history``, and
+    what ``Between`` saw. ``then(module, zero)`` is called afterwards; what it returns is "then".
     """
     warnings.filterwarnings("ignore", "Full backward hook is firing")  # at the first layer, in stage 3
     rank, ranks = dist.get_rank(), dist.get_world_size()
     module = network(seed, hidden, double)
     report, before = {}, len(recorder.recorded())
+    between, other = Between(module), _Other(make, seed + 1, hidden) if beside else None
     with MemoryTimeline(module) as memory:
         zero = make(list(module.layers))
+        if other is not None:
+            other.make()
         _must_be_their_own(zero)
         for flat in zero.flats:
             must_have_memory(flat.shard)
@@ -64,14 +81,20 @@ def train(
             for i in range(passes):
                 with plainly("forward"):
                     loss = training.loss_of(module, seed + 100 * step + i, rank, ranks)
+                between.note("forward", "its end")
                 module.seen.clear()
+                if other is not None:
+                    other.forward(step, i)
                 memory.mark("forward")
-                _must_be_counted(zero)
+                _must_be_counted(module, zero)
                 with plainly("backward"):
                     loss.backward()
+                between.note("backward", "its end")
                 memory.mark("backward")
+                if other is not None:
+                    other.backward()
             del loss
-            _must_be_counted(zero)
+            _must_be_counted(module, zero)
             zero.reduce()
             _must_be_reduced(zero.gradients)
             if step == 0:
@@ -79,6 +102,9 @@ def train(
             _label(zero.gradients, "gradients")
             memory.mark("reduced")
             zero.step()
+            if other is not None:
+                other.zero.reduce()
+                other.zero.step()
             report["not_let_go"] = [i for i, gradient in enumerate(zero.gradients) if gradient is not None]
             _must_be_tensors(zero.states)
             _label([number for state in zero.states for number in state.values()], "optimizer")
@@ -87,6 +113,7 @@ def train(
                 report["first"] = _state(module, zero)
         history = memory.history()
     report["sent"] = bytes_sent(recorder.recorded()[before:])
+    report |= {"whole": between.whole, "late": between.late}
     report["then"] = then(module, zero) if then else None
     report["last"] = _state(module, zero)
     with torch.no_grad():
@@ -94,33 +121,54 @@ def train(
     return report | {"memory": _phases(history), "history": [history.bytes, history.seconds, history.marks]}
 
 
-def _must_be_counted(zero):
-    """Raise if a student keeps NumPy arrays, bytes or lists, which nobody counts, where ``zero`` leads to.
+class Between(dict):
+    """Looks at a model where a pass comes to a layer, before the layer's own hooks, and at the end of the pass.
 
-    That is in its attributes, its class, and in globals, closures and defaults of its methods.
+    ``whole`` says for each pass, "forward" and "backward", when at first some layer had its memory then, and which;
+    ``late`` in the same way which layer after that had a ``.grad`` still. It is the model's dict ``begun``.
     """
-    seen: dict[int, Any] = {}  # the objects are held, so that no other gets the same id
 
-    def size_of(thing):
-        if id(thing) in seen or isinstance(thing, (torch.Tensor, torch.nn.Module, ModuleType, str)):
-            return 0
-        seen[id(thing)] = thing
-        if isinstance(thing, (bytes, bytearray)) or type(thing).__module__ in ("numpy", "array"):
-            return memoryview(thing).nbytes
-        if isinstance(thing, dict):
-            return sum(map(size_of, thing.values()))
-        if isinstance(thing, (list, tuple, set, deque)):
-            return 8 * sum(isinstance(each, (int, float)) for each in thing) + sum(map(size_of, thing))
-        if isinstance(thing, (FunctionType, type)) and thing.__module__ != "__main__":  # not a student's
-            return 0
-        if isinstance(thing, FunctionType):
-            inside = getclosurevars(thing)
-            return sum(map(size_of, (inside.globals, inside.nonlocals, thing.__defaults__, vars(thing))))
-        if isinstance(thing, type):
-            return sum(map(size_of, vars(thing).values()))
-        return size_of(vars(thing)) + size_of(type(thing)) if hasattr(thing, "__dict__") else 0
+    def __init__(self, module: training.Model):
+        super().__init__()
+        self.layers, module.begun = list(module.layers), self
+        self.whole: dict[str, list] = {}
+        self.late: list = []
+        for i, layer in enumerate(self.layers):
+            layer.register_forward_pre_hook(lambda *_, i=i: self.note("forward", f"layer {i}"))
 
-    if (size := size_of(zero)) > NOT_COUNTED:
+    def __setitem__(self, i: int, when: float) -> None:
+        super().__setitem__(i, when)
+        self.note("backward", f"layer {i}")
+
+    def note(self, which: str, place: str) -> None:
+        for i, layer in enumerate(self.layers):
+            parameters = list(layer.parameters())
+            if all(map(_is_there, parameters)):
+                self.whole.setdefault(which, [i, place])
+            if which == "backward" and all(p.grad is not None for p in parameters) and not self.late:
+                self.late = [i, place]
+
+
+class _Other:
+    """Another model that is trained in turn with one."""
+
+    def __init__(self, make: Callable, seed: int, hidden: tuple):
+        self._make, self._seed, self._module = make, seed, network(seed, hidden)
+
+    def make(self) -> None:
+        self.zero = self._make(list(self._module.layers))
+
+    def forward(self, step: int, i: int) -> None:
+        self._loss = training.loss_of(self._module, self._seed + 100 * step + i, dist.get_rank(), dist.get_world_size())
+
+    def backward(self) -> None:
+        self._loss.backward()
+        del self._loss
+
+
+def _must_be_counted(module, zero):
+    """Raise if a student keeps NumPy arrays, bytes or lists, which nobody counts, where ``zero`` or the model leads."""
+    if (size := found.uncounted(zero, module)) > NOT_COUNTED:
         raise RuntimeError(f"{size:,} bytes are kept in NumPy arrays, bytes or lists: keep tensors, which are counted")
 
 
@@ -135,7 +183,10 @@ def train_and_save(checkpoint: Callable, *stages: Callable, stage: int, **case: 
 
     def save(module, zero):
         before = _contents(module, zero)
+        first = checkpoint(module, zero)
         saved = checkpoint(module, zero)
+        if _memory_of(saved) & _memory_of(first):
+            raise RuntimeError("a second checkpoint has the tensors of the first: it is to be made anew")
         after = _contents(module, zero)
         changed = [what for what, value in before.items() if not _equal(value, after.get(what))]
         live = {x.untyped_storage().data_ptr() for x in (*module.parameters(), *_numbers(zero)) if _is_there(x)}
@@ -171,6 +222,11 @@ def alone(
     for number in NUMBERS:
         report[number] = {name: optimizer.state[p][number] for name, p in module.named_parameters()}
     return report | {"output": module(training.batch(seed)[0]).detach()}
+
+
+def _memory_of(saved):
+    """Where the tensors of a checkpoint are."""
+    return {value.untyped_storage().data_ptr() for tensors in saved.values() for value in tensors.values()} - {0}
 
 
 def _contents(module, zero):
