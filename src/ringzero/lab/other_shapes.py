@@ -44,7 +44,7 @@ def other(
 
 def changed(name: str, harness: Callable | None, args: tuple, options: dict, ranks: int, shape: int) -> tuple:
     """Other ``(args, options)`` for a run of the function ``name`` on so many ``ranks``, with or without a harness."""
-    if harness is None or harness.__name__ == "plainly":
+    if harness is None or harness.__name__ in ("plainly", "on_paper"):
         others = {key: _number(value, shape) for key, value in options.items() if key not in ("root", "sizes")}
         if "sizes" in options:
             others["sizes"] = _rotated(options["sizes"], shape)

@@ -25,6 +25,7 @@ MISTAKES = {
     "the parameter decays by λ, not by lr · λ": {"decay": "without lr"},
     "the parameter decays in the first step only": {"decay": "once"},
     "the parameter decays after Adam's step, so the update decays too": {"decay": "after"},
+    "where the gradient is 0 the parameter does not decay": {"decay": "by a gradient"},
     "the parameter grows where it should decay: the sign": {"decay": "grows"},
 }
 
@@ -41,8 +42,10 @@ def adam_as_torch_does_it(run: Run) -> str | None:
 def adamw_as_torch_does_it(run: Run) -> str | None:
     """The parameter ends where ``torch.optim.AdamW`` takes it."""
     seed, shape, steps, options = run.case.args
-    start, gradients = start_and_gradients(seed, shape, steps)
-    return _as_torch(run, torch.optim.AdamW, {"weight_decay": 0.01} | options, start, gradients, 1e-10)
+    dtype = run.option("precision", torch.float64)
+    start, gradients = start_and_gradients(seed, shape, steps, dtype)
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-10
+    return _as_torch(run, torch.optim.AdamW, {"weight_decay": 0.01} | options, start, gradients, tolerance)
 
 
 def _as_torch(run, make, options, start, gradients, tolerance):
@@ -91,7 +94,8 @@ def _ends(
     m, v = torch.zeros_like(p), torch.zeros_like(p)
     shrinks = {"as AdamW": lr, "without lr": 1.0, "grows": -lr}.get(decay, 0.0) * weight_decay
     for t, gradient in enumerate(gradients, 1):
-        p = p * (1 - (lr * weight_decay if decay == "once" and t == 1 else shrinks))
+        due = decay == "by a gradient" and gradient.any() or decay == "once" and t == 1
+        p = p * (1 - (lr * weight_decay if due else shrinks))
         g = gradient + weight_decay * p if decay == "in the gradient" else gradient
         m = betas[0] * m + (1 - betas[0]) * g
         v = betas[1] * v + (1 - betas[1]) * g * g
@@ -111,8 +115,8 @@ def keeps_two_numbers_each(run: Run) -> str | None:
 
 @given(adamw_as_torch_does_it)
 def keeps_no_more_than_adam(run: Run) -> str | None:
-    """The same for AdamW, in float64: the decay needs no memory."""
-    return _keeps(run.reports[0], torch.Size(run.case.args[1]).numel(), torch.float64.itemsize)
+    """The same for AdamW: the decay needs no memory."""
+    return _keeps(run.reports[0], torch.Size(run.case.args[1]).numel(), run.option("precision", torch.float64).itemsize)
 
 
 def _keeps(report, numbers, size):
@@ -138,3 +142,9 @@ def _keeps(report, numbers, size):
 def leaves_the_gradient_alone(run: Run) -> str | None:
     """The gradient is what it was before the step."""
     return None if run.reports[0].untouched else "adam_step changed the gradient that it was given"
+
+
+@given(adamw_as_torch_does_it)
+def adamw_leaves_the_gradient_alone(run: Run) -> str | None:
+    """So it is before AdamW's."""
+    return None if run.reports[0].untouched else "adamw_step changed the gradient that it was given"

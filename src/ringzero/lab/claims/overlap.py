@@ -281,20 +281,28 @@ def _best(model: Transformer, cluster: Cluster, batch: int) -> Estimate:
 # ---- on ranks
 
 
-def gradients_are_the_mean(run: Run) -> str | None:
-    """Every layer's gradient came back, in the order of the layers, as the mean over the ranks."""
+def means(run: Run) -> list[torch.Tensor]:
+    """The mean over the ranks of each layer's gradient."""
     numels, ranks = run.case.args[0], range(run.world_size)
     of_ranks = [[overlap.gradient(rank, layer, numel) for layer, numel in enumerate(numels)] for rank in ranks]
-    means = [torch.stack(of_a_layer).mean(0) for of_a_layer in zip(*of_ranks, strict=True)]
+    return [torch.stack(of_a_layer).mean(0) for of_a_layer in zip(*of_ranks, strict=True)]
+
+
+def gradients_are_the_mean(run: Run) -> str | None:
+    """Every layer's gradient came back, in the order of the layers, as the mean over the ranks."""
+    numels, right = run.case.args[0], means(run)
     for rank, report in enumerate(run.reports):
         got = report.gradients
         if not isinstance(got, (list, tuple)) or len(got) != len(numels):
             what = f"{len(got)} gradients" if isinstance(got, (list, tuple)) else str(got)[:40]
             return f"rank {rank} returned {what}, not a list of {len(numels)} gradients"
         for layer, mine in enumerate(got):
-            if why := _differ("the gradient of", layer, mine, means[layer], rank):
-                others = {f"that is the gradient of layer {i}": mean for i, mean in enumerate(means) if i != layer}
-                others |= {"that is the rank's own, and not the mean": of_ranks[rank][layer]}
+            if why := _differ("the gradient of", layer, mine, right[layer], rank):
+                others = {f"that is the gradient of layer {i}": mean for i, mean in enumerate(right) if i != layer}
+                own = overlap.gradient(rank, layer, numels[layer])
+                others |= {"that is the rank's own, and not the mean": own}
+                if run.option("again"):
+                    others |= {"the next step wrote over it": 2 * right[layer]}
                 said = [said for said, other in others.items() if not _differ("", layer, mine, other, rank)]
                 return "; ".join([why, *said[:1]])
     return None
@@ -328,8 +336,41 @@ def _list(numbers):
 
 @given(one_all_reduce_a_bucket)
 def sends_its_own(run: Run) -> str | None:
-    """What a rank sends depends on its gradients: it is not zeros, and not what another rank sends."""
-    return not_its_own([[[tensor] for tensor in report.sent] for report in run.reports], "bucket")
+    """What a rank sends are its gradients of a bucket's layers, or an Nth of them, in any order."""
+    if why := not_its_own([[[tensor] for tensor in report.sent] for report in run.reports], "bucket"):
+        return why
+    numels, n = run.case.args[0], run.world_size
+    for rank, report in enumerate(run.reports if n > 1 else ()):
+        behind = len(numels)
+        for number, (sent, (_, first)) in enumerate(zip(report.sent, filled(run), strict=True)):
+            own = torch.cat([overlap.gradient(rank, i, numels[i]) for i in range(first, behind)]).sort().values
+            got, behind = sent.flatten().float().sort().values, first
+            if not any(torch.allclose(got, right, rtol=1e-5) for right in (own, own / n)):
+                return f"rank {rank}, bucket {number}: what it sends are not its gradients"
+    return None
+
+
+@given(gradients_are_the_mean)
+def uses_what_comes_back(run: Run) -> str | None:
+    """In a second step, in which all-reduces bring twice the sum, the gradients are twice the mean."""
+    for rank, report in enumerate(run.reports):
+        for layer, (mine, right) in enumerate(zip(report.doubled, means(run), strict=True)):
+            if _differ("", layer, mine, 2 * right, rank):
+                return (
+                    f"in a second step all-reduces bring twice the sum, and on rank {rank} the gradient of layer "
+                    f"{layer} is not twice the mean: is it made of what comes back in this step?"
+                )
+    return None
+
+
+@given(gradients_are_the_mean)
+def leaves_the_layers(run: Run) -> str | None:
+    """The list of the layers is what it was."""
+    layers = len(run.case.args[0])
+    for rank, report in enumerate(run.reports):
+        if report.layers_left != layers:
+            return f"rank {rank} changed the list layers that it was given: the next step needs it as it was"
+    return None
 
 
 @given(gradients_are_the_mean)
@@ -361,7 +402,7 @@ def _each_all_reduce(check: Callable) -> Callable:
 
 
 @_each_all_reduce
-def leaves_as_soon_as_it_is_full(op: Operation, first: int, times: dict, which: str) -> str | None:
+def _leaves_before_the_next_layer(op: Operation, first: int, times: dict, which: str) -> str | None:
     """No layer begins between the last gradient of a bucket and its all-reduce, which comes after that gradient."""
     if op.start < times[first][1]:
         return f"{which}: it left before layer {first}, whose gradient belongs to it, was done"
@@ -369,6 +410,18 @@ def leaves_as_soon_as_it_is_full(op: Operation, first: int, times: dict, which: 
     if not passed:
         return None
     return f"{which}: full when layer {first} was done, but it left when layer {min(passed)} had begun"
+
+
+@given(_leaves_before_the_next_layer)
+def leaves_as_soon_as_it_is_full(run: Run) -> str | None:
+    """The last bucket, after which no layer computes, leaves before any other is waited for."""
+    for rank, report in enumerate(run.reports if run.world_size > 1 else ()):
+        *others, last = [op for op in run.operations[rank] if op.kind == "all_reduce"]
+        over = max(end for _, _, end in report.computed)
+        waits = [op.wait for op in others if op.wait is not None]
+        if waits and over <= min(waits) < last.start:
+            return f"rank {rank}: its last bucket was full, but it left only when another one had been waited for"
+    return None
 
 
 @_each_all_reduce
@@ -388,7 +441,8 @@ def waited_for_at_the_end(run: Run) -> str | None:
         over = max(end for _, _, end in report.computed)
         if any(time < over for time in report.asked):
             return f"rank {rank} asks whether an all-reduce is over while layers have still to compute: go on instead"
-        early = [op for op in run.operations[rank] if op.kind == "barrier" and op.start < over]
-        if early:
-            return f"rank {rank} calls barrier while layers have still to compute ({early[0].line}): nobody is to wait"
+        barriers = [op for op in run.operations[rank] if op.kind == "barrier"]
+        if barriers:
+            when = "while layers have still to compute " if barriers[0].start < over else ""
+            return f"rank {rank} calls barrier {when}({barriers[0].line}): nobody is to wait for another rank"
     return None

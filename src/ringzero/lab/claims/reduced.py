@@ -6,6 +6,11 @@ import torch
 
 from ringzero.lab.runs import Claim, Run
 
+NOT_USED = (
+    "in a second call all_reduce brings twice the sum, and what is returned is not that of steps twice as long: "
+    "is it made of what all_reduce brings?"
+)
+
 
 def is_the_gradient(gradients: Callable[[Run], list], tolerance: float = 1e-2) -> Claim:
     """A claim: in step s rank r hands over ``gradients(run)[s][r]``, a list of tensors, and nothing else.

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ringzero.lab.harness.kept import Kept, bytes_of
 from ringzero.lab.unaided import unaided
@@ -17,10 +18,13 @@ def gradients_of(seed: int, shape: tuple, steps: int, dtype: torch.dtype) -> lis
     return [(0.01 * g / (t + 1) * (t != 2)).to(dtype) for t, g in enumerate(every)]
 
 
-def start_and_gradients(seed: int, shape: tuple, steps: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
+def start_and_gradients(
+    seed: int, shape: tuple, steps: int, dtype: torch.dtype = torch.float64
+) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """Where AdamW begins, and gradients, of which the third is 0."""
     source = torch.Generator("cpu").manual_seed(seed)
-    start, *gradients = torch.randn(steps + 1, *shape, generator=source, dtype=torch.float64, device="cpu")
-    return start, gradients
+    start, *gradients = torch.randn(steps + 1, *shape, generator=source, dtype=torch.float64, device="cpu").to(dtype)
+    return start, [g * (t != 2) for t, g in enumerate(gradients)]
 
 
 def several_adam_steps(
@@ -33,21 +37,30 @@ def several_adam_steps(
     """
 
     def given():
-        start = torch.zeros(shape[::-1] if turned else shape, dtype=dtype, device="cpu")
-        return start.mT if turned else start, gradients_of(seed, shape, steps, dtype)
+        return torch.zeros(shape, dtype=dtype, device="cpu"), gradients_of(seed, shape, steps, dtype)
 
-    return _steps(adam_step, ("first", "second"), given, options, later)
+    return _steps(adam_step, given, options, later, turned)
 
 
 def several_adamw_steps(
-    adamw_step: Callable, seed: int, shape: tuple, steps: int, options: dict, later: dict | None = None
-) -> dict:
-    """Steps of one parameter; see ``_steps``."""
-    return _steps(adamw_step, ("only",), lambda: start_and_gradients(seed, shape, steps), options, later)
+    adamw_step: Callable, seed: int, shape: tuple, steps: int, options: dict, precision: torch.dtype = torch.float64,
+    turned: bool = False, later: dict | None = None,
+) -> dict:  # fmt: skip
+    """The same for AdamW."""
+    return _steps(adamw_step, lambda: start_and_gradients(seed, shape, steps, precision), options, later, turned)
 
 
-def _steps(step: Callable, names: tuple, given: Callable, options: dict, later: dict | None) -> dict:
-    """A step of each parameter in turn for each gradient; ``given()`` is where all begin, and the gradients.
+class NothingFused(TorchDispatchMode):
+    """Inside, torch's whole steps of Adam, which are single operations, raise an error."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if "fused_adam" in str(function):
+            raise RuntimeError(f"{function} is a whole step of torch's own: write it with operations on tensors")
+        return function(*args, **(kwargs or {}))
+
+
+def _steps(step: Callable, given: Callable, options: dict, later: dict | None, turned: bool) -> dict:
+    """A step of two parameters in turn for each gradient; ``given()`` is where both begin, and the gradients.
 
     Reported are where they end (``ends``), bytes of the tensors in the first one's state (``kept``), bytes of tensors
     that are kept elsewhere (``elsewhere``) and of Python's own memory (``in_python``), and whether the gradients stayed
@@ -55,9 +68,11 @@ def _steps(step: Callable, names: tuple, given: Callable, options: dict, later: 
     """
     here, untouched = torch.get_default_device(), True
     parameters: list[torch.Tensor] = []
+    names = "first", "second"
     states: list[dict] = [{} for _ in names]
-    with unaided("torch.optim"), Kept() as kept:
+    with unaided("torch.optim"), NothingFused(), Kept() as kept:
         start, gradients = given()
+        start = start.mT.contiguous().mT if turned else start
         parameters += [start.clone().to(here).requires_grad_() for _ in names]
         places = [p.data_ptr() for p in parameters]
         for t, gradient in enumerate(gradients):

@@ -4,6 +4,7 @@ The layers are stand-ins for layers on a GPU: ``backward`` sleeps, as a host doe
 gradient that is known beforehand. So the layers of several ranks take no core from each other or from the messages.
 """
 
+import operator
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,13 +13,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from ringzero.lab.payloads import payloads
-from ringzero.lab.unaided import unaided
+from ringzero.lab.payloads import doubled, no_other_way, payloads
 from ringzero.record import recorder
 from ringzero.record.recording_group import TracedWork
-
-# Where the library has what the lab asks for.
-ANSWERS = ("ringzero.costs", "ringzero.steps", "ringzero.profiles", "ringzero.record.spans", "ringzero.lab.claims")
 
 
 class Layer:
@@ -49,15 +46,24 @@ def make_layers(numels: list[int], seconds: float = 0.0) -> tuple[list[Layer], l
     return [Layer(number, numel, seconds, computed) for number, numel in enumerate(numels)], computed
 
 
-def one_step(backward_pass: Callable, numels: list[int], cap: float) -> dict:
+def one_step(backward_pass: Callable, numels: list[int], cap: float, again: bool = False) -> dict:
     """On a rank: the ``gradients`` that came back, what the layers noted, ``computed``, and the tensors ``sent``.
 
     ``asked`` are the times at which the program asked whether an all-reduce was over. Who asks until it is, waits.
+    ``layers_left`` says how many layers are where they were in the list. With ``again`` there is a second step, on its
+    way all that is sent is ``doubled``; ``doubled`` are the gradients that came back then.
     """
     layers, computed = make_layers(numels)
+    given = list(layers)
+    found: dict[str, Any] = {}
     with noting_questions() as asked, payloads() as sent:
-        gradients = backward_pass(layers, cap)
-    return {"gradients": gradients, "computed": computed, "asked": asked, "sent": sent}
+        found["gradients"] = backward_pass(given, cap)
+    found |= {"computed": list(computed), "asked": list(asked), "sent": list(sent)}
+    found["layers_left"] = sum(map(operator.is_, given, layers))
+    if again:
+        with doubled(), no_other_way():
+            found["doubled"] = backward_pass(layers, cap)
+    return found
 
 
 @contextmanager
@@ -93,12 +99,3 @@ class Future:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._future, name)
-
-
-def on_paper(function: Callable, *args: Any) -> Any:
-    """``function`` of plain values, called without what the library has of it."""
-    with unaided(*ANSWERS):
-        return function(*args)
-
-
-PLAIN: dict[str, Any] = {"harness": on_paper, "built_from": (), "ranks": 1}  # of a check of a function of plain values

@@ -1,11 +1,13 @@
 """A chain of blocks with and without recomputation: what comes out, the gradients, and the bytes that are held."""
 
 from collections.abc import Callable
+from functools import cache, wraps
 from typing import Any
 
 import torch
 
 from ringzero.lab.harness import returned
+from ringzero.lab.unaided import unaided
 from ringzero.record.memory import MemoryTimeline
 
 
@@ -15,15 +17,11 @@ def with_and_without(block: Callable, checkpointed: Callable, *shape: Any, recom
     ``block(hidden, heads, dropout=, recomputation=, checkpoint=)`` makes a layer. ``shape`` is layers, batch, sequence,
     hidden, heads, dropout. The chain is called ``calls`` times; then each call has its backward pass, the first first.
     """
-
-    def refuse(*_):
-        raise RuntimeError("torch's own checkpoint is not to be used here; write it with torch.autograd.Function")
-
-    torch.utils.checkpoint.CheckpointFunction.apply = refuse  # type: ignore[method-assign]
-    return {
-        "plain": _measured(block, checkpointed, shape, "none", calls),
-        "yours": _measured(block, checkpointed, shape, recomputation, calls),
-    }
+    with unaided("torch.utils.checkpoint"):
+        return {
+            "plain": _measured(block, checkpointed, shape, "none", calls),
+            "yours": _measured(block, checkpointed, shape, recomputation, calls),
+        }
 
 
 def _measured(block, checkpointed, shape, recomputation, calls):
@@ -32,12 +30,17 @@ def _measured(block, checkpointed, shape, recomputation, calls):
     torch.manual_seed(layers)
     runs = []  # of each run of a function: whether it recorded a graph
 
-    def counting(function, *inputs):
-        def counted(*again):
+    @cache  # one for all calls of a layer, as the layer is one
+    def counted(function):
+        @wraps(function)
+        def counting(*inputs):
             runs.append(torch.is_grad_enabled())
-            return function(*again)
+            return function(*inputs)
 
-        return returned.must_be_a_tensor("checkpointed", checkpointed(counted, *inputs))
+        return counting
+
+    def counting(function, *inputs):
+        return returned.must_be_a_tensor("checkpointed", checkpointed(counted(function), *inputs))
 
     options = {"dropout": dropout, "recomputation": recomputation, "checkpoint": counting}
     blocks = torch.nn.Sequential(*[block(hidden, heads, **options) for _ in range(layers)])

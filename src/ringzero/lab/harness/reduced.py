@@ -6,14 +6,17 @@ from typing import Any
 import torch
 from torch import nn
 
-from ringzero.lab.payloads import payloads
+from ringzero.lab.payloads import doubled, no_other_way, payloads
 
 NOT_INSIDE = -1  # of what torch calls the current graph task: no backward pass runs
 
 
-def noted(train: Callable, *tensor: Any, **case: Any) -> dict:
+def noted(train: Callable, *tensor: Any, again: bool = False, **case: Any) -> dict:
     """What ``train(*tensor, **case)`` ``returned`` on this rank, copies of the tensors it handed over, ``given``, and
-    for each: whether it was ``inside`` a backward pass, and how many linear layers these had ``reached`` so far."""
+    for each: whether it was ``inside`` a backward pass, and how many linear layers these had ``reached`` so far.
+
+    With ``again`` it is called once more, and all-reduces bring twice the sum: what it returned then is ``doubled``.
+    """
     inside: list[bool] = []
     reached: list[int] = []
     layers = 0
@@ -36,4 +39,8 @@ def noted(train: Callable, *tensor: Any, **case: Any) -> dict:
             returned = train(*tensor, **case)
     finally:
         watching.remove()
-    return {"returned": returned, "given": given, "inside": inside, "reached": reached}
+    found = {"returned": returned, "given": given, "inside": inside, "reached": reached}
+    if again:
+        with doubled(), no_other_way():
+            found["doubled"] = train(*tensor, **case)
+    return found

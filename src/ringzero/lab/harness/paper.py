@@ -1,0 +1,25 @@
+"""Functions of plain values, without what the library has of them; the lists that they are given stay as they are."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from inspect import signature
+from typing import Any
+
+from ringzero.lab.unaided import unaided
+
+# Where the library has what the labs ask for.
+ANSWERS = ("ringzero.costs", "ringzero.steps", "ringzero.profiles", "ringzero.record.spans", "ringzero.lab.claims")
+
+
+def on_paper(function: Callable, *args: Any, **options: Any) -> Any:
+    """What ``function`` returns. Raises ValueError where it changed a list that it was given."""
+    before = [deepcopy(value) if isinstance(value, list) else None for value in args]
+    with unaided(*ANSWERS):
+        found = function(*args, **options)
+    for name, value, was in zip(signature(function).parameters, args, before, strict=False):
+        if was is not None and value != was:
+            raise ValueError(f"{function.__name__} changed {name}, a list that it was given: its caller still needs it")
+    return found
+
+
+PLAIN: dict[str, Any] = {"harness": on_paper, "built_from": (), "ranks": 1}  # of a check of a function of plain values
