@@ -364,17 +364,20 @@ def test_a_notebook_has_a_wall_clock_of_its_own(tmp_path):
 
 
 FLOOD = """
-import hmac, signal
-from ipykernel.kernelapp import IPKernelApp
-kernel, socket = get_ipython().kernel, IPKernelApp.instance().shell_socket
+import hmac, signal, time
+kernel = get_ipython().kernel
+asked, socket = kernel._parent_ident["shell"], kernel.shell_stream.socket
+def flood():
+    number = 0
+    while True:
+        number += 1
+        header = b'{"msg_id": "%d", "msg_type": "execute_reply", "date": "2026-01-01T00:00:00Z", "version": "5.3"}'
+        parts = [header % number, b"{}", b"{}", b"{}"]
+        signed = hmac.digest(kernel.session.key, b"".join(parts), "sha256").hex().encode()
+        socket.send_multipart([*asked, b"<IDS|MSG>", signed, *parts])
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-number, asked = 0, kernel._parent_ident["shell"]
-while True:
-    number += 1
-    header = b'{"msg_id": "%d", "msg_type": "execute_reply", "date": "2026-01-01T00:00:00Z", "version": "5.3"}' % number
-    parts = [header, b"{}", b"{}", b"{}"]
-    signed = hmac.digest(kernel.session.key, b"".join(parts), "sha256").hex().encode()
-    socket.send_multipart([*asked, b"<IDS|MSG>", signed, *parts])
+kernel.shell_channel_thread.io_loop.add_callback(flood)  # the thread that may use the socket
+time.sleep(1000)
 """
 CHATTER = """
 import threading, time
