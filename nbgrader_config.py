@@ -19,6 +19,9 @@ c.CourseDirectory.root = str(Path(__file__).resolve().parent / "course")
 if GRADEBOOK in os.environ:
     c.CourseDirectory.db_url = os.environ[GRADEBOOK]
 
+# What is not copied from step to step, with what an instructor alone reads: it may say what hidden tests do.
+c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", "verdict.json"]
+
 # In place of nbgrader's own Execute, which trusts the notebook to end.
 c.Autograde.sanitize_preprocessors = [
     "nbgrader.preprocessors.ClearOutput",

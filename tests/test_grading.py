@@ -363,6 +363,49 @@ def test_a_notebook_has_a_wall_clock_of_its_own(tmp_path):
     assert scores(grades["b"], FULL) == FULL
 
 
+FLOOD = """
+import hmac, signal, time
+kernel = get_ipython().kernel
+asked, socket = kernel._parent_ident["shell"], kernel.shell_stream.socket
+def flood():
+    number = 0
+    while True:
+        number += 1
+        header = b'{"msg_id": "%d", "msg_type": "execute_reply", "date": "2026-01-01T00:00:00Z", "version": "5.3"}'
+        parts = [header % number, b"{}", b"{}", b"{}"]
+        signed = hmac.digest(kernel.session.key, b"".join(parts), "sha256").hex().encode()
+        socket.send_multipart([*asked, b"<IDS|MSG>", signed, *parts])
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+kernel.shell_channel_thread.io_loop.add_callback(flood)  # the thread that may use the socket
+time.sleep(1000)
+"""
+CHATTER = """
+import threading, time
+kernel, send = get_ipython().kernel, get_ipython().kernel.session.send
+kernel.session.send = lambda stream, kind, *a, **k: None if kind == "status" else send(stream, kind, *a, **k)
+def chatter():
+    while True:
+        send(kernel.iopub_socket, "stream", {"name": "stdout", "text": "x"}, ident=b"x")
+        time.sleep(0.05)
+threading.Thread(target=chatter, daemon=True).start()
+"""
+
+
+@pytest.mark.skipif(not BOXED, reason="no sandboxes here")
+def test_a_kernel_that_talks_without_end_is_ended(tmp_path):
+    """Its reader always finds a message, and does not look at the clock."""
+    more = "c.ExecuteWithPapermill.notebook_seconds = 8.0\n"
+    more += "import ringzero.grading.execute\nringzero.grading.execute.LAST_RESORT_SECONDS = 3\n"
+    course, handed = make_course(tmp_path, more)
+    for student, cell in (("answers", FLOOD), ("outputs", CHATTER)):
+        course.submit(student, LAB, handed.filled(triple=cell))
+    courses.Course(tmp_path, sandboxed=True).autograde(LAB)
+    for student, grade in course.grades(LAB).items():
+        assert scores(grade, FULL)["test_triple"] == 0
+        assert grade.verdict.kind == "limit", student
+        assert any("the notebook's kernel was ended" in note for note in grade.verdict.notes), student
+
+
 def test_what_is_not_marked_is_not_swept():
     other = subprocess.Popen(["sleep", "3161"], start_new_session=True)
     try:

@@ -262,6 +262,12 @@ def test_nothing_secret_is_shown(graded):
         assert SECRET not in _shown(cells), student
         assert student in RIGHT or SECRET not in page, student  # they wrote it themselves
         assert SECRET not in str(graded.grades[student].verdict)
+        assert not (graded.course.root / "feedback" / student / graded.lab / verdict.FILENAME).exists()
+
+
+@pytest.mark.parametrize("graded", LABS, indirect=True)
+def test_no_command_to_a_terminal_is_printed(graded):
+    assert "\x1b" not in graded.said + graded.course.summary(graded.lab)
 
 
 @pytest.mark.parametrize("graded", LABS, indirect=True)

@@ -33,7 +33,7 @@ from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
 from nbgrader.utils import rmtree
 from traitlets import Bool, Integer, Unicode
 
-from ringzero.grading import durable, last_grading, one_at_a_time, stopped, verdict
+from ringzero.grading import durable, last_grading, one_at_a_time, readable, stopped, verdict
 from ringzero.grading.course import Course
 from ringzero.grading.execute import ExecuteWithPapermill, why_not_here
 from ringzero.grading.fingerprint import differing, fingerprint
@@ -381,7 +381,8 @@ class CourseAutograde(nbgrader.converters.Autograde):
 
     def _give_zero(self, resources, reason):
         """Score 0 and leave a page that says why, in place of a notebook that cannot be graded."""
-        self.log.error("%s: %s: %s", resources["student"], verdict.INVALID, reason)
+        found = verdict.Verdict(verdict.INVALID, reason)
+        self.log.error("%s: %s", resources["student"], found)
         page = new_notebook(cells=[new_markdown_cell("This submission could not be graded.", id="verdict")])
         folder = Path(self._format_dest(resources["assignment"], resources["student"]))
         folder.mkdir(parents=True, exist_ok=True)
@@ -391,7 +392,7 @@ class CourseAutograde(nbgrader.converters.Autograde):
             for grade in gradebook.find_submission_notebook(*names).grades:
                 grade.auto_score, grade.needs_manual_grade = 0, False
             gradebook.db.commit()
-        self._verdicts.append(verdict.Verdict(verdict.INVALID, reason))
+        self._verdicts.append(found)
 
     def _forget(self, assignment_id, student_id):
         """After a fault of ours: no row in the gradebook, which would read as 0, unless it holds a score."""
@@ -454,15 +455,17 @@ def _no_constant(name):
 
 
 def _why_not_a_notebook(name, data, source_cells):
+    if why := readable.why_no_json(data):
+        return f"{name} is not a notebook: {why}."
     version = data.get("nbformat") if isinstance(data, dict) else None
     if version != 4:
         return f"{name} has nbformat {version!r}; grading reads 4. Open it in JupyterLab and save it again."
     try:
         notebook = nbformat.from_dict(data)
-        _, notebook = nbformat.validator.normalize(notebook, strip_invalid_metadata=True)
+        _, notebook = nbformat.validator.normalize(notebook)
         nbformat.validate(notebook)
     except Exception as error:  # nbformat fails on odd data in many ways
-        return f"{name} is not a valid notebook: {str(error).splitlines()[0][:200]}"
+        return f"{name} is not a valid notebook: {str(error).partition(chr(10))[0][:200] or type(error).__name__}"
     if not source_cells & {_grade_id(cell) for cell in notebook.cells}:
         return f"{name} holds none of the lab's cells: it is another notebook."
     return ""

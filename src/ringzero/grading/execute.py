@@ -17,6 +17,7 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
@@ -36,7 +37,7 @@ from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 from traitlets import Bool, Dict, Float, Integer, TraitError, Unicode, default
 
-from ringzero.grading import verdict, withheld
+from ringzero.grading import readable, verdict, withheld
 from ringzero.grading.provisioner import BoxedKernelManager
 from ringzero.processes import die_with_parent, sandbox
 from ringzero.processes.disk_watch import DiskWatch
@@ -61,6 +62,10 @@ SIGNS = {  # words in the reasons of a check's table, or in its error, that mean
 }
 MOST_UNREADABLE = 100  # messages of a cell
 ANSWER_SECONDS = 30  # for a kernel between two cells to say that it is there
+LAST_RESORT_SECONDS = 30  # after the notebook's time, for a kernel that keeps its reader from looking at the clock
+SHOWN = ("stream", "display_data", "execute_result", "update_display_data", "error")  # messages that are outputs
+# What is read of a cell. Not the messages of widgets: they could have the grader keep, hide and send what they like.
+READ = (*SHOWN, "status", "execute_input", "clear_output")
 # What a reader of messages raises where they are not as the kernel's protocol has them.
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, TraitError, ValidationError)
 
@@ -340,7 +345,7 @@ class GradingClient(PapermillNotebookClient):
         self.kc.start_channels()
         try:
             run_sync(self.kc.wait_for_ready)(timeout=ANSWER_SECONDS)
-        except RuntimeError:
+        except (RuntimeError, *UNREADABLE):
             raise DeadKernelError("it does not answer") from None
         self.kc.allow_stdin = False
 
@@ -356,22 +361,46 @@ class GradingClient(PapermillNotebookClient):
         while True:
             left = None if deadline is None else max(0.1, deadline - time.monotonic())
             try:
-                return await super()._async_poll_for_reply(msg_id, cell, left, *tasks)
+                reply = await super()._async_poll_for_reply(msg_id, cell, left, *tasks)
             except UNREADABLE:
                 self._count_unreadable()
+                continue
+            if not _is_reply(reply["content"]):
+                self._count_unreadable()
+                reply["content"] = {"status": "ok"}
+            return reply
 
     def _count_unreadable(self):
         """After a message that cannot be read. Only a student's kernel sends such; one that goes on is given up."""
-        if self.box is None or self.kc is not self._students[1]:
-            raise
+        if self._is_trusted():
+            raise RuntimeError("the tests' kernel sent a message that cannot be read")
         self._unreadable += 1
         if self._unreadable > MOST_UNREADABLE:
             raise DeadKernelError("it sends only messages that cannot be read") from None
+
+    def _is_trusted(self):
+        """Whether the kernel that runs the cell is no box for a student's code."""
+        return self.box is None or self.kc is not self._students[1]
 
     def _run_silently(self, source):
         self.kc.execute(source, store_history=False)
 
     def papermill_execute_cells(self):
+        self._given_up = False
+        last_resort = threading.Timer(self.settings.notebook_seconds + LAST_RESORT_SECONDS, self._give_up)
+        last_resort.start()
+        try:
+            self._execute_cells()
+        finally:
+            last_resort.cancel()
+
+    def _give_up(self):
+        """In a thread: end the student's kernel. It may send so much that nobody comes to look at the clock."""
+        self._given_up = True
+        manager = self.km if self.box is None else self._students[0]
+        manager.provisioner.process.kill()
+
+    def _execute_cells(self):
         self._deadline = time.monotonic() + self.settings.notebook_seconds
         self.timeout_func = lambda _: max(0.1, min(self.settings.cell_seconds, self._deadline - time.monotonic()))
         self.on_cell_error = self._note_timeout
@@ -397,6 +426,10 @@ class GradingClient(PapermillNotebookClient):
                 if self._stopped and time.monotonic() > self._deadline:
                     over = f"the notebook's {self.settings.notebook_seconds:g} s were over in cell [{number}]"
             except DeadKernelError:
+                if self._given_up:
+                    over = f"TIME LIMIT in cell [{number}]: the notebook's kernel was ended"
+                    self._end(cell, number, verdict.LIMIT, "TimeLimit", over)
+                    continue
                 over = f"KERNEL DIED in cell [{number}]{self._how_the_kernel_ended()}"
                 self._end(cell, number, verdict.STUDENT, "KernelDied", over)
             except CellTimeoutError:
@@ -420,7 +453,7 @@ class GradingClient(PapermillNotebookClient):
         self.notes.append((kind, sentence))
 
     def _note_timeout(self, cell, cell_index, execute_reply):
-        if execute_reply["content"]["ename"] != "TimeLimit":
+        if execute_reply["content"].get("ename") != "TimeLimit":
             return
         self._stopped = True
         limit = min(self.settings.cell_seconds, self.settings.notebook_seconds)
@@ -428,12 +461,14 @@ class GradingClient(PapermillNotebookClient):
         self._end(cell, self.code_cells_executed, verdict.LIMIT, "TimeLimit", sentence)
 
     def process_message(self, msg, cell, cell_index):
+        if msg["msg_type"] not in READ:
+            return None
         if msg["msg_type"] == "status" and msg["content"]["execution_state"] == "idle":
             self._idle = True
-        if msg["msg_type"] in ("stream", "display_data", "execute_result", "update_display_data"):
-            content = msg["content"]
-            self._printed += len(content.get("text", "")) + sum(len(str(v)) for v in content.get("data", {}).values())
-            if self._printed > self.settings.output_bytes and msg["msg_type"] != "execute_result":
+        if msg["msg_type"] in SHOWN:
+            self._printed += sum(len(str(part)) for name, part in msg["content"].items() if name != "name")
+            is_kept = self._is_trusted() and msg["msg_type"] in ("execute_result", "error")
+            if self._printed > self.settings.output_bytes and not is_kept:
                 self._drop_output(cell)
                 if self._printed > STOP_PRINTING * self.settings.output_bytes and not self._told_to_stop:
                     self._told_to_stop = True
@@ -503,9 +538,14 @@ def _is_output(output):
     """Whether this can stand in a notebook."""
     try:
         validate(output, ref="output", version=4, version_minor=5)
+        return not readable.why_no_json(output)
     except UNREADABLE:
         return False
-    return True
+
+
+def _is_reply(content):
+    """Whether this is what a kernel answers after a cell."""
+    return content.get("status") in ("ok", "error", "aborted") and type(content.get("ename", "")) is str
 
 
 def _shortened(text, longest=200):

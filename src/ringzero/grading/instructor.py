@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ringzero.grading import exports, items
+from ringzero.grading.readable import in_one_line
 
 
 def _course_of(lab):
@@ -161,9 +162,9 @@ def collect(lab, file):
         same = place.is_file() and place.read_bytes() == content
         if not same:
             course.submit(student, lab, content)
-        click.echo(f"{student}: {origin}{' (as before)' if same else ''}")
+        click.echo(in_one_line(f"{student}: {origin}{' (as before)' if same else ''}"))
     for why in left_out:
-        click.echo(f"left out: {why}")
+        click.echo(in_one_line(f"left out: {why}"))
     click.echo(f"{len(found)} collected. Then: nbgrader autograde {lab}")
 
 

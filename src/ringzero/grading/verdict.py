@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from ringzero.grading import durable
+from ringzero.grading.readable import in_one_line
 
 OK = "ok"  # every cell ran and none raised
 STUDENT = "student fault"  # a cell raised, a check came back without a number, or the kernel died
@@ -21,12 +22,19 @@ FILENAME = "verdict.json"
 
 @dataclass(frozen=True)
 class Verdict:
-    """``kind`` is one of KINDS; ``reason`` a sentence for the student; ``notes`` what else happened, cell by cell."""
+    """``kind`` is one of KINDS; ``reason`` a sentence for the student; ``notes`` what else happened, cell by cell.
+
+    Both may quote a student, and are made fit for a terminal.
+    """
 
     kind: str
     reason: str = ""
     notes: list = field(default_factory=list)
     seconds: float = 0.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "reason", in_one_line(self.reason))
+        object.__setattr__(self, "notes", [in_one_line(note) for note in self.notes])
 
     def __str__(self):
         return f"{self.kind}: {self.reason}" if self.reason else self.kind

@@ -22,6 +22,25 @@ tell("comm_open", {"data": [], "comm_id": {}, "target_name": "jupyter.widget"})
 tell("comm_msg", {"data": {"method": "update", "state": 4}, "comm_id": "x"})
 tell("clear_output", {"wait": []})
 tell("status", {"execution_state": 4})
+tell("\x1b]0;evil\x07", {})
+mine = kernel.get_parent()["header"]["msg_id"]
+widget = {"_model_module": "@jupyter-widgets/output", "_model_name": "OutputModel", "outputs": []}
+tell("comm_open", {"data": {"state": widget}, "comm_id": "w", "target_name": "jupyter.widget"})
+for place in (mine, "", ""):  # take all outputs, and give them back once more than they were taken
+    tell("comm_msg", {"data": {"method": "update", "state": {"msg_id": place}}, "comm_id": "w"})
+deep = "x"
+for _ in range(400):
+    deep = [deep]
+tell("display_data", {"data": {"application/json": deep, "text/plain": "x"}, "metadata": {}})
+send, answers = kernel.session.send, iter([{}])
+
+
+def answer(stream, kind, content=None, *others, **more):
+    """What it says of the end of this cell is no answer."""
+    return send(stream, kind, next(answers, content) if kind == "execute_reply" else content, *others, **more)
+
+
+kernel.session.send = answer
 
 
 def double(x):
@@ -39,8 +58,9 @@ def nested():
     header = {"msg_id": "1", "msg_type": "stream", "username": "", "session": "", "date": "2026-01-01", "version": "5.3"}
     parent = json.dumps(kernel.get_parent()["header"], default=str).encode()
     parts = [json.dumps(header).encode(), parent, b"{}", b"[" * 200_000]
-    for signature in (kernel.session.sign(parts), b"0" * 64):
-        kernel.iopub_socket.send_multipart([b"x", b"<IDS|MSG>", signature, *parts])
+    half = [*parts[:3], rb'{"name": "stdout", "text": "\ud800"}']  # of a character
+    for signature, sent in ((kernel.session.sign(parts), parts), (b"0" * 64, parts), (kernel.session.sign(half), half)):
+        kernel.iopub_socket.send_multipart([b"x", b"<IDS|MSG>", signature, *sent])
     time.sleep(1)
 
 
