@@ -61,6 +61,7 @@ def same_everywhere(reports: list) -> str | None:
 
 HINTS = {  # by words of an error's message, what a beginner cannot see in them
     "'NoneType' object has no attribute 'wait'": "a collective without async_op=True waits itself and returns None",
+    "object has no attribute 'work'": "wait() was called, and launch() was not",
 }
 
 

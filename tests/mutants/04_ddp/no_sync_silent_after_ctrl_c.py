@@ -3,6 +3,7 @@
 
 # caught by: test_Accumulating
 # mistake: special_case
+# says: wait() was called, and launch() was not
 # %% Accumulating: changed
 # -         finally:
 # +         except Exception:

@@ -3,7 +3,7 @@
 
 # caught by: test_top_k_mean
 # mistake: special_case
-# says: rank 0 gave all_gather
+# says: rank 1 called all_gather
 # %% top_k_mean: changed
 # -     indices = vector.abs().topk(min(k, vector.numel())).indices.int()
 # +     least = vector.abs().topk(min(k, vector.numel())).values[-1]

@@ -179,8 +179,9 @@ def outer_steps(
 
 def _changes(run):
     """What the local steps of each round change, for each rank."""
-    ranks, rounds = range(run.world_size), range(run.option("rounds", 3))
-    return [[_vector(run, local_steps.change_of, turn, rank) for rank in ranks] for turn in rounds]
+    ranks, rounds, idle = range(run.world_size), range(run.option("rounds", 3)), run.option("idle")
+    changes = [[_vector(run, local_steps.change_of, turn, rank) for rank in ranks] for turn in rounds]
+    return [[c * (turn != idle or rank % 2 == 0) for rank, c in enumerate(some)] for turn, some in enumerate(changes)]
 
 
 def _vector(run, of, *more):

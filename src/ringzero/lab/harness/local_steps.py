@@ -174,14 +174,15 @@ def _average(lists):
 
 def outer_rounds(
     make: Callable, *, seed: int, lr: float, momentum: float, rounds: int = 3, shapes: tuple = SHAPES,
-    beside: bool = False, precision: str = "float32",
+    beside: bool = False, precision: str = "float32", idle: int | None = None,
 ) -> dict:  # fmt: skip
     """``make(parameters, lr, momentum)``, and in each round local changes, then ``step()``.
 
     Reported are all parameters as one vector after each round, the tensors ``sent`` and how many before each round and
     at the end (``sent_before``), whether parameters are the objects that they were (``kept``), in other memory
     (``moved``).
-    ``beside``: another model has its rounds in turn with this one. The numbers have the ``precision``.
+    ``beside``: another model has its rounds in turn with this one. The numbers have the ``precision``. In the round
+    ``idle``, counted from 0, odd ranks change nothing.
     """
     rank, here, dtype = dist.get_rank(), torch.get_default_device(), getattr(torch, precision)
     parameters = [torch.nn.Parameter(start_of(seed, i, shape).to(here, dtype)) for i, shape in enumerate(shapes)]
@@ -195,7 +196,7 @@ def outer_rounds(
             if other is not None:
                 other.step()
             with torch.no_grad():
-                for i, p in enumerate(parameters):
+                for i, p in enumerate(parameters if turn != idle or rank % 2 == 0 else []):
                     p.add_(change_of(seed, i, shapes[i], turn, rank).to(here))
             sent_before.append(len(sent))
             outer.step()
