@@ -183,10 +183,7 @@ def train_and_save(checkpoint: Callable, *stages: Callable, stage: int, **case: 
 
     def save(module, zero):
         before = _contents(module, zero)
-        first = checkpoint(module, zero)
         saved = checkpoint(module, zero)
-        if _memory_of(saved) & _memory_of(first):
-            raise RuntimeError("a second checkpoint has the tensors of the first: it is to be made anew")
         after = _contents(module, zero)
         changed = [what for what, value in before.items() if not _equal(value, after.get(what))]
         live = {x.untyped_storage().data_ptr() for x in (*module.parameters(), *_numbers(zero)) if _is_there(x)}
@@ -195,6 +192,8 @@ def train_and_save(checkpoint: Callable, *stages: Callable, stage: int, **case: 
                 if value.untyped_storage().data_ptr() in live:
                     raise RuntimeError(f"{key} of {name} lies in the memory of the model, which the next step changes")
         copies = {name: {key: value.clone() for key, value in tensors.items()} for name, tensors in saved.items()}
+        if not changed and _memory_of(saved) & _memory_of(checkpoint(module, zero)):
+            raise RuntimeError("a second checkpoint has the tensors of the first: it is to be made anew")
         return {"saved": copies, "changed": changed}
 
     return train(make, then=save, **case)
