@@ -120,12 +120,15 @@ into_one = Round(src=[0, 2], dst=[1, 1], chunk=[0, 1], reduce=True)
 out_of_one = Round(src=[1, 1, 1, 1], dst=[0, 2, 3, 0], chunk=[0, 1, 2, 3], reduce=False)
 by_hand = check.run(Schedule("all_reduce", "by hand", 4, 4, (uneven, into_one, out_of_one)))
 names = ("ring", "flat", "binomial", "recursive_doubling", "rabenseifner", "bruck", "parameter_server")
-every = [check.run(ALGORITHMS["all_reduce"][name](n)) for name in names for n in (1, 2, 3, 6, 17)]
+every = [check.run(ALGORITHMS["all_reduce"][name](n)) for name in names for n in (1, 2, 3, 6)]
 twice = Round(src=[0, 0], dst=[1, 2], chunk=[0, 0], reduce=False)  # one chunk to two ranks
 once_each = check.run(Schedule("broadcast", "one chunk to two", 4, 4, (twice, Round([2], [0], [0], False))))
+far = Round(src=[0, 40, 40], dst=[1, 38, 39], chunk=[0, 1, 2], reduce=False)
+of_many = check.run(Schedule("broadcast", "far away", 41, 4, (far, Round([37, 39], [40, 40], [1, 2], False))))
+check.that("the busiest rank is the last of 41", of_many, gives(2, 0.5 + 0.5))
 check.that("rounds in which links carry different loads", by_hand, gives(3, 0.75 + 0.5 + 1.0), weight=2)
 check.that("a chunk that goes to two ranks in one round is sent twice", once_each, gives(2, 0.5 + 0.25))
-check.that("seven all-reduces on 1, 2, 3, 6 and 17 ranks", every, as_in_the_closed_form, weight=2)
+check.that("seven all-reduces on 1, 2, 3 and 6 ranks", every, as_in_the_closed_form, weight=2)
 ### END HIDDEN TESTS
 check.score()
 
@@ -678,7 +681,8 @@ def it_takes(*expected):
         got, stage = run.returned[0], run.case.args[1]
         if type(got) is type(expected[stage]) and got == expected[stage]:
             return None
-        return f"stage {stage}: returned {got!r}" + (f", expected {expected[stage]}" if expected[stage] else "")
+        right = f", expected {expected[stage]}" if expected[stage] else ", and no number of ranks is enough"
+        return f"stage {stage}: returned {got!r}{right}"
 
     return claim
 

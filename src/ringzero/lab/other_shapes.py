@@ -103,6 +103,19 @@ def _multiples(args, shape):
     return tuple(map(multiple, args))
 
 
+def _larger_layers(args, shape):
+    """Layers, caps and latency so many times as large: the cap that ends first stays first, and equal ends equal."""
+    backwards, sizes, caps, alpha, beta = args
+    times = 2**shape
+    return *([times * value for value in some] for some in (backwards, sizes, caps)), times * alpha, beta
+
+
+def _share(args, shape):
+    """More stages, and another share; one that leaves exactly so much idle stays."""
+    stages, share, pieces = args
+    return _number(stages, shape), share if (1024 * share).is_integer() else _number(share, shape), pieces
+
+
 def _more(value, ranks, shape):
     """More of something that N ranks share, with the same rest; a few stay few."""
     return value if value is None or value <= 2 * ranks + 1 else value + shape * ranks
@@ -147,7 +160,8 @@ PLAIN = {
     "plan": lambda args, shape: _same(args, shape) if len(args) == 1 else _each(args, shape),
     "assign": _multiples,
     "all_reduces": _multiples,
-    "best_cap": _multiples,
+    "best_cap": _larger_layers,
+    "least_micro_batches": _share,
     "state_bytes": _scaled,
     "least_ranks": _scaled,
     "exposed": _later,
