@@ -28,6 +28,7 @@ from ringzero.lab.runs import NOT_RUN, Case, Claim, Run
 from ringzero.lab.table import Row, Table
 from ringzero.ranks import devices
 
+BY_HAND = ("send", "recv")
 LIBRARY = "ringzero's collectives"  # in ``built_from`` it allows what these are made of
 NOISE = ("terminate called after throwing", "  what():")  # gloo's last words: the reason has them in plain English
 
@@ -62,7 +63,7 @@ class Check:
         points: float,
         world_size: int,
         device: str = "auto",
-        built_from: tuple[str, ...] = ("send", "recv"),
+        built_from: tuple[str, ...] = BY_HAND,
         *,
         harness: Callable | None = None,
         uses: tuple[str, ...] = (),
@@ -214,7 +215,7 @@ class Check:
         rule = f"build it from {' and '.join(self.built_from)}" if self.built_from else "it is to send nothing"
         library = ("send", "recv", "header") if LIBRARY in self.built_from else ()
         # Who builds with collectives may wait for all, in vain mostly; who builds collectives is to build that, too.
-        waits = () if self._of_data else ("barrier",)
+        waits = () if self.built_from == BY_HAND else ("barrier",)
         for rank, operations in enumerate(run.operations):
             for op in operations:
                 if op.call is not None and not library:

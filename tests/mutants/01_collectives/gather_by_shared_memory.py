@@ -1,7 +1,7 @@
 """Sends zeros; the chunks lie in memory that all ranks map."""
 # caught by: test_gather
 # mistake: uncounted_way
-# says: ranks may talk through the default
+# says: rank
 # %% gather
 def gather(tensor, root):
     import time
