@@ -44,6 +44,7 @@ from ringzero.processes import tap
 from ringzero.processes.fence import end_leftovers
 
 LARGEST_NOTEBOOK = 50_000_000  # bytes
+LONGEST_TEXT = 500_000  # characters of all cells; what shows them is slow
 
 
 def install():
@@ -466,6 +467,8 @@ def _why_not_a_notebook(name, data, source_cells):
         nbformat.validate(notebook)
     except Exception as error:  # nbformat fails on odd data in many ways
         return f"{name} is not a valid notebook: {str(error).partition(chr(10))[0][:200] or type(error).__name__}"
+    if (length := sum(len(cell.source) for cell in notebook.cells)) > LONGEST_TEXT:
+        return f"{name} has cells with {length} characters, over the limit of {LONGEST_TEXT}. Take out what is no code."
     if not source_cells & {_grade_id(cell) for cell in notebook.cells}:
         return f"{name} holds none of the lab's cells: it is another notebook."
     return ""
