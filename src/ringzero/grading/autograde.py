@@ -30,7 +30,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
-from nbgrader.utils import rmtree
+from nbgrader.utils import parse_utc, rmtree
 from traitlets import Bool, Integer, Unicode
 
 from ringzero.grading import durable, last_grading, one_at_a_time, readable, stopped, verdict
@@ -42,8 +42,10 @@ from ringzero.grading.progress import Progress
 from ringzero.grading.validate import TABLE, ShowsTables
 from ringzero.processes import tap
 from ringzero.processes.fence import end_leftovers
+from ringzero.processes.leftovers import regular
 
 LARGEST_NOTEBOOK = 50_000_000  # bytes
+LONGEST_TIME = 100  # characters
 LONGEST_TEXT = 500_000  # characters of all cells; what shows them is slow
 
 
@@ -72,12 +74,26 @@ class CourseAutograde(nbgrader.converters.Autograde):
     wait = Bool(True, help="Wait while another grader works on the course; else end with an error.").tag(config=True)
 
     def start(self):
+        self._no_times = set()  # folders whose timestamp.txt holds no time
+        self.coursedir.get_existing_timestamp = self._time_in
         try:
             with stopped.told(Path(self.coursedir.root)):
                 super().start()
         except stopped.StoppedError as error:
             self.log.error("%s", error)
             raise NbGraderException(str(error)) from None
+
+    def _time_in(self, folder):
+        """When a submission was handed in; None where nothing says so. nbgrader fails on what is no time, or a pipe."""
+        path = Path(folder) / "timestamp.txt"
+        try:
+            with open(path, opener=regular) as file:
+                return parse_utc(file.read(LONGEST_TIME).strip())
+        except (ValueError, OverflowError, OSError):
+            if (path.is_symlink() or path.exists()) and folder not in self._no_times:
+                self._no_times.add(folder)
+                self.log.warning("%s holds no time, such as 2026-11-20 15:00:00 UTC: this submission is in time", path)
+            return None
 
     def init_notebooks(self):
         """As nbgrader does it, but a folder without any notebook is a submission too.
