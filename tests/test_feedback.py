@@ -29,7 +29,14 @@ TABLE = Table(
     (
         Row("the sum", False, "with 3 ranks, 17 float32 numbers, 5: one is wrong", 0.0, 1.0),
         Row("at all", True, "", 1.0, 1.0),
-        Row("a secret claim", False, f"with {ARGUMENTS}: rank 0 raised E: 17 of 3 · cell [2], line 9", 0.0, 1.0, True),
+        Row(
+            "a secret claim",
+            False,
+            f"with {ARGUMENTS}: rank 0 raised E17: 17 of 3 · cell [2], line 9: f17()",
+            0.0,
+            1.0,
+            True,
+        ),
         Row("another secret", False, "as for “a secret claim”", 0.0, 1.0, True),
         Row("a third", False, f"not run: f hung with {ARGUMENTS}", 0.0, 1.0, True),
     ),
@@ -89,7 +96,7 @@ def test_a_table_comes_back_without_what_is_hidden():
     assert [(row.claim, row.reason) for row in rows] == [
         ("the sum", TABLE.rows[0].reason),
         ("at all", ""),
-        ("hidden check 1", "in a hidden case: rank 0 raised E · cell [2], line 9"),
+        ("hidden check 1", "in a hidden case: rank 0 raised an error · cell [2], line 9"),
         ("hidden check 2", "as for hidden check 1"),
         ("hidden check 3", "not run: f hung in a hidden case"),
     ]

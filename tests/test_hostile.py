@@ -99,6 +99,7 @@ class Case:
         head = path.read_text().split("# %%")[0]
         self.kind = re.search(r"^# verdict: (.+)$", head, re.MULTILINE)[1]
         self.says = _said(head)
+        self.hides = re.findall(r"^# hides: (.+)$", head, re.MULTILINE)
         self.sections = submission.read_replacements(path)
         self.hand_in = self.sections.pop(HAND_IN, "")
 
@@ -263,6 +264,8 @@ def test_nothing_secret_is_shown(graded):
         assert student in RIGHT or SECRET not in page, student  # they wrote it themselves
         assert SECRET not in str(graded.grades[student].verdict)
         assert not (graded.course.root / "feedback" / student / graded.lab / verdict.FILENAME).exists()
+        hides = next((case.hides for case in OF_LAB[graded.lab] if case.name == student), [])
+        assert not [words for words in hides if words in page]
 
 
 @pytest.mark.parametrize("graded", LABS, indirect=True)

@@ -30,7 +30,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
-from nbgrader.utils import rmtree
+from nbgrader.utils import parse_utc, rmtree
 from traitlets import Bool, Integer, Unicode
 
 from ringzero.grading import durable, last_grading, one_at_a_time, readable, stopped, verdict
@@ -42,8 +42,11 @@ from ringzero.grading.progress import Progress
 from ringzero.grading.validate import TABLE, ShowsTables
 from ringzero.processes import tap
 from ringzero.processes.fence import end_leftovers
+from ringzero.processes.leftovers import regular
 
 LARGEST_NOTEBOOK = 50_000_000  # bytes
+LONGEST_TIME = 100  # characters
+LONGEST_TEXT = 500_000  # characters of all cells; what shows them is slow
 
 
 def install():
@@ -71,12 +74,26 @@ class CourseAutograde(nbgrader.converters.Autograde):
     wait = Bool(True, help="Wait while another grader works on the course; else end with an error.").tag(config=True)
 
     def start(self):
+        self._no_times = set()  # folders whose timestamp.txt holds no time
+        self.coursedir.get_existing_timestamp = self._time_in
         try:
             with stopped.told(Path(self.coursedir.root)):
                 super().start()
         except stopped.StoppedError as error:
             self.log.error("%s", error)
             raise NbGraderException(str(error)) from None
+
+    def _time_in(self, folder):
+        """When a submission was handed in; None where nothing says so. nbgrader fails on what is no time, or a pipe."""
+        path = Path(folder) / "timestamp.txt"
+        try:
+            with open(path, opener=regular) as file:
+                return parse_utc(file.read(LONGEST_TIME).strip())
+        except (ValueError, OverflowError, OSError):
+            if (path.is_symlink() or path.exists()) and folder not in self._no_times:
+                self._no_times.add(folder)
+                self.log.warning("%s holds no time, such as 2026-11-20 15:00:00 UTC: this submission is in time", path)
+            return None
 
     def init_notebooks(self):
         """As nbgrader does it, but a folder without any notebook is a submission too.
@@ -466,6 +483,8 @@ def _why_not_a_notebook(name, data, source_cells):
         nbformat.validate(notebook)
     except Exception as error:  # nbformat fails on odd data in many ways
         return f"{name} is not a valid notebook: {str(error).partition(chr(10))[0][:200] or type(error).__name__}"
+    if (length := sum(len(cell.source) for cell in notebook.cells)) > LONGEST_TEXT:
+        return f"{name} has cells with {length} characters, over the limit of {LONGEST_TEXT}. Take out what is no code."
     if not source_cells & {_grade_id(cell) for cell in notebook.cells}:
         return f"{name} holds none of the lab's cells: it is another notebook."
     return ""

@@ -17,7 +17,7 @@ from pygments.formatters import HtmlFormatter
 from traitlets import List
 from traitlets.config import Config
 
-from ringzero.grading import misconceptions, verdict, withheld
+from ringzero.grading import misconceptions, readable, verdict, withheld
 
 TEMPLATES = Path(__file__).parent / "templates"
 HIDDEN_CODE = "# (hidden tests)"
@@ -74,6 +74,7 @@ class ForTheStudent(NbGraderPreprocessor):
             shown["test"] = withheld.is_test(cell)
             shown["tables"] = [secret.table(table) for table in withheld.read_tables(cell)] if shown["test"] else []
             _take_out(cell, secret, shown["test"])
+            cell.source = readable.for_a_page(cell)
             if utils.is_grade(cell) or utils.is_task(cell):
                 name = cell.metadata.nbgrader.grade_id
                 shown["part"] = _part(cell, title, name in waiting, name in unchanged and not shown["test"])

@@ -8,7 +8,7 @@ import bleach
 from nbconvert.filters import markdown2html
 from nbconvert.preprocessors import Preprocessor
 
-from ringzero.grading import withheld
+from ringzero.grading import readable, withheld
 
 PLAIN = ("text/plain", "image/png", "image/jpeg")
 LEFT_OUT = "(this output has no form that is safe to show here; open the notebook to see it)"
@@ -29,6 +29,7 @@ class Harmless(Preprocessor):
     """For ``HTMLExporter.preprocessors``: keeps the tables of checks, and of other outputs only text and images."""
 
     def preprocess_cell(self, cell, resources, index):
+        cell.source = readable.for_a_page(cell)
         if cell.cell_type == "raw":  # it would become part of the page as it is
             cell.source = html.escape(cell.source)
         if withheld.is_test(cell):  # by the instructor's kernel, and tables escape what they are given

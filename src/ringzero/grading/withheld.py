@@ -1,5 +1,6 @@
 """What a student must not see of hidden tests, taken out of a graded notebook: their text, and their arguments."""
 
+import builtins
 import html
 import re
 from collections.abc import Iterable
@@ -11,7 +12,9 @@ from nbgrader import utils
 METADATA = "ringzero_check"  # where the display of a check's table has it as plain data: ``ringzero.lab.table``
 SOURCE = re.compile(r"^[^\n]*BEGIN HIDDEN TESTS.*?(?:END HIDDEN TESTS[^\n]*|\Z)", re.DOTALL | re.MULTILINE)
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_MESSAGE = re.compile(r"(raised \w+): .*?(?= · |$)", re.DOTALL)  # a student's error may say what the arguments were
+# What a student's error says, its kind and its lines among it, may be what the arguments were.
+_RAISED = re.compile(r"(rank \d+ raised )(.*)", re.DOTALL)
+_PLACE = re.compile(r" · cell \[\d{1,3}\], line \d{1,4}\b")
 _ECHO = re.compile(r"^as for “(.*)”$", re.DOTALL)
 LINE, CASE = "(hidden test)", "a hidden case"
 
@@ -84,10 +87,17 @@ class Withheld:
             number += row.hidden
             if row.hidden:
                 row = replace(row, claim=f"hidden check {number}")
-                reason = _MESSAGE.sub(r"\1", reason)
+                reason = _RAISED.sub(_without_words, reason)
             rows.append(replace(row, reason=reason))
         # On how many ranks it ran says with which numbers of ranks hidden tests call.
         return replace(table, rows=tuple(rows), ran="" if table.hidden_cases else table.ran)
+
+
+def _without_words(found):
+    """Of an error, its kind if it is one of Python's, and the first of its places in the notebook."""
+    kind, place = re.match(r"\w*", found[2])[0], _PLACE.search(found[2])
+    known = isinstance(getattr(builtins, kind, None), type)
+    return found[1] + (kind if known else "an error") + (place[0] if place else "")
 
 
 def is_test(cell: Any) -> bool:
@@ -121,7 +131,7 @@ def read_table(output: Any) -> Table | None:
 def of(cells: Iterable) -> Withheld:
     """What is to be withheld of a notebook with these cells. What other cells than tests show, a student wrote."""
     cells = list(cells)
-    lines = {line for cell in cells for line in _hidden_lines(cell.source)}
+    lines = {line for cell in cells if is_test(cell) for line in _hidden_lines(cell.source)}
     tables = [table for cell in cells if is_test(cell) for table in read_tables(cell)]
     shown = {case for table in tables for case in table.shown_cases}
     hidden = {case for table in tables for case in table.hidden_cases if len(case) > 3}

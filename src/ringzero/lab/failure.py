@@ -59,6 +59,7 @@ def same_everywhere(reports: list) -> str | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
+ENDLESS = re.compile(r"(sent and received|computed for) [\d.,e+]+ (times|s) and came to no end: is this loop endless\?")
 HINTS = {  # by words of an error's message, what a beginner cannot see in them
     "'NoneType' object has no attribute 'wait'": "a collective without async_op=True waits itself and returns None",
     "object has no attribute 'work'": "wait() was called, and launch() was not",
@@ -73,8 +74,9 @@ def raised(rank: int, report: dict, student: Handle) -> str:
     if report["error"] == RecursionError.__name__ and report["frames"]:
         frame, _ = Counter(map(tuple, report["frames"])).most_common(1)[0]
         return f"rank {rank} raised RecursionError: {frame[2]} calls itself, without an end · {_line(*frame)}"
-    text = f"rank {rank} {report['message']}" if report.get("endless") else f"rank {rank} raised {report['error']}"
-    if report["message"] and not report.get("endless"):
+    endless = report.get("endless") and ENDLESS.fullmatch(report["message"])  # a rank may write any report
+    text = f"rank {rank} {report['message']}" if endless else f"rank {rank} raised {report['error']}"
+    if report["message"] and not endless:
         text += f": {_plainly(report['message'])}"
     text += next((f" ({hint})" for words, hint in HINTS.items() if words in report["message"]), "")
     inward = report["frames"][::-1]

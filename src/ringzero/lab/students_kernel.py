@@ -19,6 +19,7 @@ from ringzero.record import sources
 
 ANSWER_SECONDS = 30.0
 LARGEST_ANSWER = 100_000_000  # bytes of a message; a longer one is not received
+MOST_ANSWERS = 2  # that wait to be read; that kernel may send without end, and keeps or drops what is more
 LARGEST_CODE, LONGEST_TEXT = 50_000_000, 2_000  # bytes, characters
 ASK = "__import__('ringzero.lab.handle', fromlist=['exported']).exported({name!r})"
 
@@ -58,13 +59,15 @@ def _answer(name):
     client = _client()
     asked = client.execute("", silent=True, user_expressions={"handle": ASK.format(name=name)}, allow_stdin=False)
     deadline = time.monotonic() + ANSWER_SECONDS
-    while True:
+    reply: dict = {"parent_header": {}}
+    while reply["parent_header"].get("msg_id") != asked:
+        left = deadline - time.monotonic()
         try:
-            reply = client.get_shell_msg(timeout=max(0.0, deadline - time.monotonic()))
+            if left <= 0:  # there may be other messages without end
+                raise queue.Empty
+            reply = client.get_shell_msg(timeout=left)
         except queue.Empty:
             raise NoAnswerError(f"it did not answer in {ANSWER_SECONDS:g} s") from None
-        if reply["parent_header"].get("msg_id") == asked:
-            break
     answer = reply["content"].get("user_expressions", {}).get("handle", {})
     if answer.get("status") != "ok":
         raise NoAnswerError(f"{answer.get('ename')}: {answer.get('evalue')}"[:LONGEST_TEXT])
@@ -82,6 +85,7 @@ def _client():
     client = BlockingKernelClient(connection_file=os.environ[STUDENTS_KERNEL])
     client.load_connection_file()
     client.context.setsockopt(zmq.MAXMSGSIZE, LARGEST_ANSWER)
+    client.context.setsockopt(zmq.RCVHWM, MOST_ANSWERS)
     client.start_channels(shell=True, iopub=False, stdin=False, hb=False, control=False)
     return client
 
@@ -110,7 +114,16 @@ def _checked(found: Any) -> dict[str, Any]:
 def _install(cells: Any) -> None:
     """Make the student's cells known to tracebacks, but never in place of a file that is known already."""
     for name, (label, text) in cells.items():
-        if not all(type(each) is str for each in (name, label, text)) or not sources.is_of_a_cell(name):
+        if (
+            not all(type(each) is str for each in (name, label, text))
+            or not sources.is_of_a_cell(name)
+            or _is_own(name)
+        ):
             raise ValueError("a source that is no text of a cell")
         if name not in linecache.cache or name in sources.installed():
             sources.install({name: [label, text]})
+
+
+def _is_own(name):
+    """Whether IPython gives files of this name to cells of this process: one that runs later could seem another."""
+    return f"ipykernel_{os.getpid()}" in name

@@ -10,6 +10,8 @@ import psutil
 
 from ringzero.processes.sandbox import LOOK_SECONDS
 
+BYTES_OF_A_FILE = 4096  # so much counts a file at least: an empty one takes one of the disk's inodes
+
 
 class DiskWatch:
     """While it is entered, each of ``folders`` holds at most ``limit`` bytes: where it is more, or where it cannot be
@@ -35,8 +37,13 @@ class DiskWatch:
 
     def _is_over(self, folder: Path) -> bool:
         # Not in Python: its walks end at folders that are deeper than it recurses, or than a path may be long.
-        used = subprocess.run(["du", "-s", "-B1", folder], capture_output=True, text=True, check=False)
-        return int(used.stdout.split()[0] or 0) > self._limit or "Permission denied" in used.stderr
+        options = "-B1", "--inodes"
+        said = [
+            subprocess.run(["du", "-s", option, folder], capture_output=True, text=True, check=False)
+            for option in options
+        ]
+        used, files = (int((each.stdout.split() or ["0"])[0]) for each in said)
+        return used + BYTES_OF_A_FILE * files > self._limit or "Permission denied" in said[0].stderr
 
 
 def _end_boxes_with(folder: Path) -> bool:

@@ -172,8 +172,9 @@ def interrupt(box: int) -> None:
 
 
 class MemoryWatch:
-    """While it is entered, whatever this process started takes at most ``limits.memory``: the largest process of a box
-    is killed where it is more. ``told`` is called with a sentence then."""
+    """While it is entered, all boxes of what this process started take at most ``limits.memory``: the largest process
+    of a box is killed where it is more. So is each process outside that takes more itself: it may read what a box left.
+    ``told`` is called with a sentence then."""
 
     def __init__(self, limits: Limits, told: Callable[[str], None]):
         self._limits, self._told, self._over = limits, told, threading.Event()
@@ -190,6 +191,11 @@ class MemoryWatch:
     def _watch(self) -> None:
         while not self._over.wait(LOOK_SECONDS):
             boxed = _in_boxes()
+            for process in psutil.Process().children(recursive=True):
+                if process not in boxed and _resident(process) > self._limits.memory:
+                    process.kill()
+                    most = f"{self._limits.memory / 2**30:g} GiB"
+                    self._told(f"MEMORY LIMIT: what reads the results was ended, at most {most}")
             if sum(map(_resident, boxed)) > self._limits.memory:  # what forks share is counted more than once
                 sizes = {process: _own_share(process) for process in boxed}
                 if sum(sizes.values()) > self._limits.memory:

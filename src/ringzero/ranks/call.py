@@ -296,8 +296,12 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
 
 def _mark_as_gone(call: Path, rank: int) -> None:
     """Note that ``rank`` ended and did not return: for the survivors, and for who explains what happened."""
-    with contextlib.suppress(FileNotFoundError):  # a rank may have removed the directory
-        (call / f"{rank}.gone").touch()
+    with contextlib.suppress(OSError):  # a rank may have removed the directory, or put links here that lead elsewhere
+        folder = os.open(call, os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            os.close(os.open(f"{rank}.gone", os.O_CREAT | os.O_EXCL | os.O_WRONLY, dir_fd=folder))
+        finally:
+            os.close(folder)
 
 
 def _all_returned(call: Path, running: Collection[int]) -> bool:

@@ -1,4 +1,4 @@
-"""A rank that leaves with status 0, one that crashes, one that raises."""
+"""A rank that leaves with status 0, and a link where that is noted; one that crashes, one that raises."""
 
 
 # verdict: student fault
@@ -8,6 +8,10 @@ def first(tensor):
     if dist.get_rank() == 1:
         import os
 
+        from ringzero.lab import payloads
+
+        payloads._closed = False
+        os.symlink("HOST_FOLDER/made-by-a-student", os.path.dirname(os.readlink("/proc/self/fd/1")) + "/1.gone")
         os._exit(0)
     dist.all_reduce(tensor)
     return tensor

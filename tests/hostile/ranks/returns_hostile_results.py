@@ -18,11 +18,11 @@ def first(tensor):
 # %% second
 # points: 0
 def second(tensor):
-    from safetensors.torch import save_file
+    import safetensors.torch
     from ringzero.processes import plain
 
     tree = '{"list": [' * 50_000 + "]}" * 50_000
-    plain.dump = lambda value, path: save_file({}, path, metadata={"tree": tree})
+    plain.dump = lambda value, path: safetensors.torch.save_file({}, path, metadata={"tree": tree})
     return tensor
 
 
@@ -30,9 +30,9 @@ def second(tensor):
 # points: 0
 def third(tensor):
     import json
-    from safetensors.torch import save_file
+    import safetensors.torch
     from ringzero.processes import plain
 
     tree = {"dict": [[key, {"array": 5}] for key in ("returned", "after", "time")]}
-    plain.dump = lambda value, path: save_file({}, path, metadata={"tree": json.dumps(tree)})
+    plain.dump = lambda value, path: safetensors.torch.save_file({}, path, metadata={"tree": json.dumps(tree)})
     return tensor
