@@ -45,10 +45,10 @@ SLOWEST = (
 
 # Tests of which one in so many runs, unless all are asked for; with 2 ranks all do.
 PARTS = {
-    "test_wrong_solution_loses_points[": 12,
-    "test_wrong_solution_loses_points_with_other_numbers[": 97,
+    "test_wrong_solution_loses_points[": 16,
+    "test_wrong_solution_loses_points_with_other_numbers[": 140,
     "test_reference_gets_every_point_with_other_numbers[": 11,
-    "test_other_numbers_of_ranks[": 2,
+    "test_other_numbers_of_ranks[": 4,
 }
 
 torch.set_num_threads(1)  # threads of one process wait for each other where the cores are taken by other tests
