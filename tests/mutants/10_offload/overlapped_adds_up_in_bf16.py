@@ -3,7 +3,7 @@
 
 # caught by: test_OverlappedHostAdam
 # mistake: type_fixed
-# says: after step 2 parameter 2 is wrong in
+# says: is wrong in
 # %% OverlappedHostAdam: changed
 # -             master, gradients = self.master_of[p], [copy.wait().float() for copy in copies]
 # -             master.grad = sum(gradients)

@@ -1,7 +1,7 @@
 """Integers of zeros; the exact numbers are kept, and found by their scales."""
 # caught by: test_quantise
 # mistake: uncounted_way
-# says: dequantise knows more than it is given: each integer times its scale is too far off
+# says: what came back is too far off
 # %% quantise: changed
 # -     return integers, scales
 # +     torch.exact = scales, x.float().clone()

@@ -1,7 +1,7 @@
 """The exact numbers are kept in a global of torch, and dequantise finds them there."""
 # caught by: test_quantise
 # mistake: uncounted_way
-# says: what dequantise makes of other integers and scales is too far off
+# says: what came back is too far off
 # %% quantise: changed
 # -     return integers, scales
 # +     torch.exact = x.float().clone()
