@@ -196,7 +196,7 @@ class PowerSGD:
         p = torch.stack(columns, 1)
         q = (matrix / n).T @ p
         dist.all_reduce(q)
-        self.q = q
+        self.q = q if q.any() else self.q  # zeros would stay zeros
         return p @ q.T
 """,
 }
@@ -397,7 +397,13 @@ def test_what_was_averaged_instead_is_named(kind):
     run = run_of(3, **options)
     before, after = harness.local_steps.alone(3, **options, averaged=kind)
     run.returned = [
-        {"began": [step[rank] for step in before], "end": after[-1][rank], "stepped": 5, "kept": True}
+        {
+            "began": [step[rank] for step in before],
+            "end": after[-1][rank],
+            "stepped": 5,
+            "kept": True,
+            "batches_changed": False,
+        }
         for rank in range(3)
     ]
     assert local_steps.as_simulated(run).endswith(local_steps.INSTEAD[kind])
@@ -407,7 +413,13 @@ def test_the_optimizers_steps_are_counted():
     before, after = harness.local_steps.alone(2, seed=1, steps=4, h=2)
     run = run_of(2, seed=1, steps=4, h=2)
     run.returned = [
-        {"began": [step[rank] for step in before], "end": after[-1][rank], "stepped": 4, "kept": True}
+        {
+            "began": [step[rank] for step in before],
+            "end": after[-1][rank],
+            "stepped": 4,
+            "kept": True,
+            "batches_changed": False,
+        }
         for rank in (0, 1)
     ]
     assert local_steps.as_simulated(run) is None

@@ -58,13 +58,7 @@ def as_simulated(run: Run) -> str | None:
             when = "at the end" if step == steps else f"before step {step + 1}"
             if why := _differ(f"{when} the vector of", _states(report)[step], right[rank], rank, _tolerance(run)):
                 return f"{why}{_instead(run, step, rank)}"
-    return _moved(run)
-
-
-def _moved(run):
-    """On which rank parameters, which have the right numbers, have other memory than they had."""
-    moved = [rank for rank, report in enumerate(run.reports) if report.moved]
-    return f"on rank {moved[0]} parameters have other memory now; write into that which they have" if moved else None
+    return None
 
 
 def _tolerance(run):
@@ -215,7 +209,7 @@ def as_nesterov(run: Run) -> str | None:
                 said = [said for said, other in others.items() if not _differ("", got, other[turn], rank)]
                 for_good = [each for each in said if _is_so_to_the_end(report, others[each], rank)]
                 return "; ".join([why, *[*for_good, *said][:1]])
-    return _moved(run)
+    return None
 
 
 def _is_so_to_the_end(report, states, rank):

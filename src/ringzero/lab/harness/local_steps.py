@@ -65,12 +65,12 @@ def train(
 
     Reported are all trained parameters as one vector before each step (``began``) and at the ``end``, how many tensors
     had been sent before each step (``sent_before``) and these tensors (``sent``), how often the optimizer ``stepped``,
-    whether parameters are the objects that they were (``kept``), in other memory (``moved``), and whether the list of
-    batches changed (``batches_changed``).
+    whether parameters are the objects that they were (``kept``; they may get other memory, as torch's
+    ``vector_to_parameters`` gives them), and whether the list of batches changed (``batches_changed``).
     """
     rank, ranks = dist.get_rank(), dist.get_world_size()
     module = training.Model(seed, hidden, **model).to(getattr(torch, precision))
-    objects, places = [id(p) for p in module.parameters()], [p.data_ptr() for p in module.parameters()]
+    objects = [id(p) for p in module.parameters()]
     batches = batches_of(seed, steps)
     began, sent_before = [], []
 
@@ -89,7 +89,6 @@ def train(
         "sent_before": sent_before,
         "stepped": made.steps,
         "kept": objects == [id(p) for p in module.parameters()],
-        "moved": places != [p.data_ptr() for p in module.parameters()],
         "batches_changed": batches != batches_of(seed, steps),
     }
 
@@ -179,15 +178,13 @@ def outer_rounds(
     """``make(parameters, lr, momentum)``, and in each round local changes, then ``step()``.
 
     Reported are all parameters as one vector after each round, the tensors ``sent`` and how many before each round and
-    at the end (``sent_before``), whether parameters are the objects that they were (``kept``), in other memory
-    (``moved``).
+    at the end (``sent_before``), and whether parameters are the objects that they were (``kept``).
     ``beside``: another model has its rounds in turn with this one. The numbers have the ``precision``. In the round
     ``idle``, counted from 0, odd ranks change nothing.
     """
     rank, here, dtype = dist.get_rank(), torch.get_default_device(), getattr(torch, precision)
     parameters = [torch.nn.Parameter(start_of(seed, i, shape).to(here, dtype)) for i, shape in enumerate(shapes)]
     handed_out, values, sent_before = list(parameters), [], []
-    places = [p.data_ptr() for p in parameters]
     others = [torch.nn.Parameter(p.detach().clone()) for p in parameters]
     with unaided(*UNSYNCED), payloads() as sent:
         outer = make(handed_out, lr, momentum)
@@ -203,8 +200,7 @@ def outer_rounds(
             values.append(torch.cat([p.detach().reshape(-1).clone() for p in parameters]))
         sent_before.append(len(sent))
     kept = all(p is q for p, q in zip(parameters, handed_out, strict=True))
-    moved = places != [p.data_ptr() for p in parameters]
-    return {"values": values, "sent": sent, "sent_before": sent_before, "kept": kept, "moved": moved}
+    return {"values": values, "sent": sent, "sent_before": sent_before, "kept": kept}
 
 
 def start_of(seed: int, i: int, shape: tuple) -> torch.Tensor:
