@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from collections import Counter
 
 import cloudpickle
 import pytest
@@ -13,8 +14,9 @@ from ringzero import all_reduce, launch
 from ringzero.data_parallel import DistributedDataParallel
 from ringzero.processes import sandbox, tap
 from ringzero.ranks import RankError, pool
-from ringzero.ranks.witness import DATA, FORGED, HELLO_BYTES, PREAMBLE, Sent, Stream
+from ringzero.ranks.witness import DATA, FORGED, HELLO_BYTES, ON_THE_WIRE, PREAMBLE, Sent, Stream, Wire, contradiction
 from ringzero.record import recorder
+from ringzero.record.operation import Operation
 
 in_a_box = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap (apt-get install bubblewrap)")
 
@@ -125,6 +127,31 @@ def training():
 def test_honest_records_stand(program, n):
     launch(program, world_size=n, trace=True)
     assert pool._current.witness is not None
+
+
+WHOLE = Counter({(ON_THE_WIRE["all_reduce"], 320): 1})  # of 40 numbers on 2 ranks
+
+
+@pytest.mark.parametrize(
+    ("ended", "crossed", "stands"),
+    [
+        (1.0, WHOLE, True),
+        (1.0, Counter({(ON_THE_WIRE["all_reduce"], 160): 1}), False),
+        (1.0, Counter(), False),
+        (None, WHOLE, True),
+        (None, Counter({(ON_THE_WIRE["all_reduce"], 160): 1}), True),
+        (None, Counter(), True),
+        (None, Counter({(ON_THE_WIRE["all_reduce"], 1000): 1}), False),
+        (None, 2 * [WHOLE], False),
+    ],
+)
+def test_what_nobody_waited_for_may_have_crossed_in_part(ended, crossed, stands):
+    """A student who forgets a wait is no forger: the ranks may end while the data are on their way."""
+    wire = Wire()
+    for counted in crossed if isinstance(crossed, list) else [crossed]:
+        wire.collectives[0, 1] += counted
+    trace = [Operation("all_reduce", rank=rank, start=0.0, end=ended, bytes=160) for rank in range(2)]
+    assert (contradiction(wire, trace, 2) is None) is stands
 
 
 @in_a_box

@@ -235,18 +235,23 @@ def _other_messages(wire: Wire, trace: list[Operation]) -> tuple[int, str] | Non
 
 
 def _other_collectives(wire: Wire, trace: list[Operation], world_size: int) -> tuple[int, str] | None:
-    """A group made as many collectives of each kind as its ranks recorded, of as many bytes."""
+    """A group made as many collectives of each kind as its ranks recorded, of as many bytes.
+
+    One that nobody waited for may have crossed, in part or not at all.
+    """
     most: Counter = Counter()  # by ranks of a group and kind on the wire
     least: Counter = Counter()
     volume: Counter = Counter()
+    over: Counter = Counter()  # of the volume
     everyone = tuple(range(world_size))
     for members, ops in _by_group(trace, everyone).items():
-        for kind, sizes in ops:
+        for kind, sizes, is_over in ops:
             code = ON_THE_WIRE[kind]
             # gloo makes n all-reduces of a reduce-scatter whose input is a list
             most[members, code] += len(members) if kind == "reduce_scatter" else 1
-            least[members, code] += any(sizes) or kind == "barrier"
+            least[members, code] += is_over and (any(sizes) or kind == "barrier")
             volume[members, code] += max(sizes)
+            over[members, code] += max(sizes) * is_over
     found: Counter = Counter()
     carried: Counter = Counter()
     for ranks, seen in wire.collectives.items():
@@ -266,9 +271,9 @@ def _other_collectives(wire: Wire, trace: list[Operation], world_size: int) -> t
         if found[members, code] < times:
             return members[0], f"{FORGED}: ranks {_listed(members)} recorded a collective ({names[code]}) and made none"
     for code, share in SHARE.items():
-        expected = share(world_size) * volume[everyone, code]
+        fewest, expected = share(world_size) * over[everyone, code], share(world_size) * volume[everyone, code]
         slack = 0.02 * expected + ROUNDED * world_size * max(found[everyone, code], 1)
-        if abs(carried[everyone, code] - expected) > slack:
+        if not fewest - slack <= carried[everyone, code] <= expected + slack:
             return 0, (
                 f"{FORGED}: by their records of {names[code]} rank 0 and the others exchanged {expected:.0f} bytes, "
                 f"on the wire {carried[everyone, code]}"
@@ -277,7 +282,7 @@ def _other_collectives(wire: Wire, trace: list[Operation], world_size: int) -> t
 
 
 def _by_group(trace: list[Operation], everyone: tuple[int, ...]) -> dict[tuple[int, ...], list]:
-    """``{ranks of a group: [(kind, the bytes that each rank put in)]}`` of the collectives, in their order."""
+    """``{ranks of a group: [(kind, the bytes that each rank put in, whether it is over on all)]}``, in their order."""
     by_rank: dict[tuple, dict[int, list[Operation]]] = defaultdict(lambda: defaultdict(list))
     for op in trace:
         if op.stream == COMMUNICATION and op.kind in ON_THE_WIRE:
@@ -286,7 +291,8 @@ def _by_group(trace: list[Operation], everyone: tuple[int, ...]) -> dict[tuple[i
     for (_, members), ranks in by_rank.items():
         if len(members) > 1:
             for ops in zip(*ranks.values(), strict=False):
-                found[members].append((ops[0].kind, [op.bytes for op in ops]))
+                is_over = all(op.end is not None for op in ops)
+                found[members].append((ops[0].kind, [op.bytes for op in ops], is_over))
     return found
 
 

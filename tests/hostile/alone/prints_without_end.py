@@ -13,6 +13,7 @@ for number in range(4):
         "comm_open": {"data": {"state": {"much": much}}, "comm_id": f"{number}", "target_name": "jupyter.widget"},
     }.items():
         kernel.session.send(kernel.iopub_socket, kind, content, parent=kernel.get_parent(), ident=b"x")
+__import__("time").sleep(1000)
 
 
 def double(x):
