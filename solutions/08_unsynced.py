@@ -64,7 +64,7 @@ import torch.distributed as dist
 # - After every `h`-th step, and after the last one: the parameters that are trained (`p.requires_grad`) become their
 #   mean over the ranks, in place. If the last step is an `h`-th one, that happens once.
 # - A rank may leave out a layer in its loss. Its parameters have no gradient there, and are averaged like all others.
-# - Nothing else is sent. What the optimizer remembers stays with its rank.
+# - Nothing else is sent. What the optimizer remembers stays with its rank, and the list `batches` stays as it was.
 #
 # A model may be in fp32 or fp64. All ranks begin with the same parameters and have the same number of batches, a list,
 # which stays as it is. The call you need is `dist.all_reduce`.
@@ -871,7 +871,7 @@ def bytes_a_step(method, n, rows, columns, h=1, degree=2, k=0, r=1):
 # %% nbgrader={"grade_id": "test_bytes_a_step", "grade": true, "points": 3}
 from ringzero.lab import Check, claims, harness
 
-plain = {"harness": harness.methods.plainly, "built_from": (), "ranks": 1}
+plain = harness.paper.PLAIN
 check = Check("bytes_a_step", points=3, world_size=WORLD_SIZE, device="cpu", **plain)
 as_counted = claims.gives("the number of bytes", claims.methods.bytes_a_step)
 check.that("DDP and local SGD", [check.run("DDP", 4, 30, 20), check.run("local SGD", 5, 30, 20, h=10)], as_counted)

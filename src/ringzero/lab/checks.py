@@ -48,9 +48,10 @@ class Check:
     ``function``    its name in the notebook (the newest definition counts), or the function itself
     ``harness``     what is called on the ranks instead of the function, with the function as its first argument
     ``uses``        names of more functions of the notebook, for the harness: its next arguments
-    ``built_from``  the operations it may use; a run that used others proves nothing, and no claim about it holds
+    ``built_from``  the operations it may use; a run that used others proves nothing, and no claim about it holds.
+                    A barrier is one of them, unless these are sends and receives alone
     ``of_data``     whether each message must be made of the ranks' tensors: parts of them, or of sums of them. Zeros
-                    that are sent for the counters are not. No barrier may stand between them either
+                    that are sent for the counters are not
     ``ranks``       how many ranks a run gets that does not say; by default ``world_size``, or 1 for a function of
                     plain values without a harness
 

@@ -190,30 +190,31 @@ class MemoryWatch:
 
     def _watch(self) -> None:
         while not self._over.wait(LOOK_SECONDS):
-            boxed = _in_boxes()
-            for process in psutil.Process().children(recursive=True):
-                if process not in boxed and _resident(process) > self._limits.memory:
-                    process.kill()
-                    most = f"{self._limits.memory / 2**30:g} GiB"
-                    self._told(f"MEMORY LIMIT: what reads the results was ended, at most {most}")
+            boxed, outside = _started()
+            for process in outside:
+                if _resident(process) > self._limits.memory:
+                    self._end(process, "what reads the results was ended, at most {}")
             if sum(map(_resident, boxed)) > self._limits.memory:  # what forks share is counted more than once
                 sizes = {process: _own_share(process) for process in boxed}
                 if sum(sizes.values()) > self._limits.memory:
-                    max(sizes, key=lambda process: sizes[process]).kill()
-                    most = f"{self._limits.memory / 2**30:g} GiB"
-                    self._told(f"MEMORY LIMIT: the largest process was ended, at most {most} for all")
+                    largest = max(sizes, key=lambda process: sizes[process])
+                    self._end(largest, "the largest process was ended, at most {} for all")
+
+    def _end(self, process: psutil.Process, sentence: str) -> None:
+        with contextlib.suppress(psutil.Error):  # it may have ended by itself; the watch goes on
+            process.kill()
+            self._told(f"MEMORY LIMIT: {sentence.format(f'{self._limits.memory / 2**30:g} GiB')}")
 
 
-def _in_boxes() -> list[psutil.Process]:
-    """The processes in the boxes of this process and of what it started."""
-    found: dict[int, psutil.Process] = {}
-    for process in psutil.Process().children(recursive=True):
-        try:
+def _started() -> tuple[list[psutil.Process], list[psutil.Process]]:
+    """The processes in boxes of what this process started, and those outside."""
+    everyone = psutil.Process().children(recursive=True)
+    boxed: dict[int, psutil.Process] = {}
+    for process in everyone:
+        with contextlib.suppress(psutil.Error):
             if process.name() == "bwrap":
-                found |= {child.pid: child for child in process.children(recursive=True)}
-        except psutil.Error:
-            continue
-    return list(found.values())
+                boxed |= {child.pid: child for child in process.children(recursive=True)}
+    return list(boxed.values()), [process for process in everyone if process.pid not in boxed]
 
 
 def _resident(process: psutil.Process) -> int:

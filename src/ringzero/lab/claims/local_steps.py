@@ -51,14 +51,13 @@ def as_simulated(run: Run) -> str | None:
             return (
                 f"on rank {rank} the model has other parameters now; write into those that it has, with copy_ or div_"
             )
-        if report.batches_changed:
-            return f"rank {rank} changed the list of batches that it was given"
     for step, right in enumerate(_simulated(run)):
         for rank, report in enumerate(run.reports):
             when = "at the end" if step == steps else f"before step {step + 1}"
             if why := _differ(f"{when} the vector of", _states(report)[step], right[rank], rank, _tolerance(run)):
                 return f"{why}{_instead(run, step, rank)}"
-    return None
+    changed = [rank for rank, report in enumerate(run.reports) if report.batches_changed]
+    return f"rank {changed[0]} changed the list of batches that it was given" if changed else None
 
 
 def _tolerance(run):

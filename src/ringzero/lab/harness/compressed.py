@@ -112,9 +112,8 @@ def feed_back(
         for step in range(steps):
             gradient = x - target
             if kind != "downhill":
-                gradient = vector_of("zeros on odd" if step == idle else "normal", size, seed + 50 * step, rank).to(
-                    here
-                )
+                of_step = "zeros on odd" if step == idle else "normal"
+                gradient = vector_of(of_step, size, seed + 50 * step, rank).to(here)
             gradient = gradient.reshape(shape)
             before = gradient.clone()
             other.mean(-gradient)
@@ -145,8 +144,8 @@ def vote(
     before = vector.clone()
     with unaided(*UNSYNCED), payloads() as sent:
         packed = returned.tensor("pack_signs", pack_signs(vector))
-        packed_before = packed_of(vector).to(vector.device)
-        unpacked = returned.tensor("unpack_signs", unpack_signs(packed_before, size))
+        given = packed_of(vector).to(vector.device)
+        unpacked = returned.tensor("unpack_signs", unpack_signs(given, size))
         before_the_vote = len(sent)
         voted = returned.tensor("majority", majority(vector))
     return {
@@ -156,7 +155,7 @@ def vote(
         "sent": sent,
         "before_the_vote": before_the_vote,
         "kept": torch.equal(vector, before),
-        "packed_kept": torch.equal(packed_before.cpu(), packed_of(before)),
+        "packed_kept": torch.equal(given.cpu(), packed_of(before)),
     }
 
 

@@ -12,8 +12,10 @@ from ringzero.lab.harness.kept import Kept
 from ringzero.lab.harness.sharded import must_have_memory, numbers, plainly
 from ringzero.lab.runs import part
 
-SHAPES = {"weight": (7, 5), "bias": (7,), "scalar": (), "column": (4, 1), "cube": (2, 3, 5), "row": (1, 6), "one": (1,)}
-SHAPES["table"] = (30, 20)
+SHAPES = {
+    "weight": (7, 5), "bias": (7,), "scalar": (), "column": (4, 1), "cube": (2, 3, 5), "row": (1, 6), "one": (1,),
+    "table": (30, 20),
+}  # fmt: skip
 SQUARE = {"weight": (29, 30), "bias": (29,)}  # of ``come_and_go``
 
 

@@ -43,10 +43,9 @@ def weights(kind: str, n: int) -> Weights:
     two to the left, where there are at least 3. "away": 1.5 times its own less half of its left neighbour's. "faint":
     very little of its left neighbour's. Else a ``graph`` with Metropolis-Hastings weights.
     """
-    if kind in ("half left", "swap", "skip", "away", "faint"):
-        skipped = 2 if n > 2 else 1
-        owns = {"half left": (0.5, 1), "swap": (0.0, 1), "skip": (0.5, skipped), "away": (1.5, 1)}
-        own, step = (owns | {"faint": (1 - 2.0**-12, 1)})[kind]
+    owns = {"half left": 0.5, "swap": 0.0, "skip": 0.5, "away": 1.5, "faint": 1 - 2.0**-12}
+    if kind in owns:
+        own, step = owns[kind], 2 if kind == "skip" and n > 2 else 1
         return _rows(
             n, {(r, s): own * (r == s) + (1 - own) * (s == (r - step) % n) for r in range(n) for s in range(n)}
         )
