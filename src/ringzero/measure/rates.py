@@ -28,7 +28,7 @@ CACHE_BYTES = 2**26  # more than what a cache keeps from one training step to th
 ELEMENTS = 2**22  # of an optimizer's step: with gradients and states, more than a cache holds
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
 IN_A_ROW, ROW_BYTES = 8, 2**24  # collectives that are timed together: so many, or as many as have these bytes
-BESIDE_SECONDS = 0.15  # for which a collective runs again and again beside computing
+BESIDE_SECONDS, BESIDE_CALLS = 0.15, 64  # for which a collective runs again and again beside computing, or so often
 
 
 class Rates(NamedTuple):
@@ -198,7 +198,7 @@ def _beside(
 def _side_by_side(call: Callable[[], Any], alone: float, group: Any, compute: Callable[[], None],
                   thread: ThreadPoolExecutor) -> tuple[float, float]:  # fmt: skip
     """Seconds of a collective that ``thread`` does again and again, and of a pass of ``compute`` meanwhile."""
-    calls = torch.tensor(math.ceil(BESIDE_SECONDS / alone))
+    calls = torch.tensor(min(BESIDE_CALLS, math.ceil(BESIDE_SECONDS / alone)))
     dist.broadcast(calls, 0)
 
     def communicate() -> float:
