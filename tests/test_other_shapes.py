@@ -51,6 +51,8 @@ def test_numbers_of_plain_functions_change_and_kinds_do_not(use):
     run = Check("kept_bytes", 1, 4).run(96, 1, 2048, 12288, 96, "full", element=4)
     assert run.case.args == (98, 1, 2050, 12290, 98, "full")
     assert run.case.options == {"element": 4}
+    near = [Check("tree_cost", 1, 4).run(n).case.args[0] for n in (5, 9, 64, 65, 2**49 + 1)]
+    assert near == [5, 11, 256, 257, 2**51 + 1]
     fits = Check("least_ranks", 1, 4).run(2_000_000_000, 3, 32_000_000_000)
     assert fits.case.args == (6_000_000_000, 3, 96_000_000_000)
     blocks = Check("quantise", 1, 4, harness=harness.quantised.there_and_back).run(size=1000, block=64, seed=2)

@@ -11,6 +11,7 @@ change by name, by the rules in ``BY_NAME``.
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -116,6 +117,16 @@ def _share(args, shape):
     return _number(stages, shape), share if (1024 * share).is_integer() else _number(share, shape), pieces
 
 
+def _other_powers(args, shape):
+    """Numbers of ranks; one at a large power of two, or beside one, is there at another power."""
+
+    def other(n):
+        power = 2 ** round(math.log2(n))
+        return (power << shape) + n - power if n > 32 and abs(n - power) <= 1 else _number(n, shape)
+
+    return tuple(map(other, args))
+
+
 def _more(value, ranks, shape):
     """More of something that N ranks share, with the same rest; a few stay few."""
     return value if value is None or value <= 2 * ranks + 1 else value + shape * ranks
@@ -158,6 +169,7 @@ PLAIN = {
     "bandwidths": _same,  # a line of nccl-tests
     "first_missing": _same,  # a record
     "plan": lambda args, shape: _same(args, shape) if len(args) == 1 else _each(args, shape),
+    "tree_cost": _other_powers,
     "assign": _multiples,
     "all_reduces": _multiples,
     "best_cap": _larger_layers,
