@@ -41,10 +41,14 @@ def test_a_lab_that_does_not_exist_is_named_beside_those_that_do():
 
 
 def test_grading_what_is_not_released_says_so(course):
-    course.submit("ada", LAB, submission.submission(LAB))
-    done = course.nbgrader("autograde", LAB)
-    assert done.returncode == 1
-    assert f"{LAB} is not released in this course. Do that first: ringzero release {LAB}" in done.stderr
+    assert not course.root.exists()
+    for handed_in in (False, True):
+        if handed_in:
+            course.submit("ada", LAB, submission.submission(LAB))
+        done = course.nbgrader("autograde", LAB)
+        assert done.returncode == 1
+        assert f"{LAB} is not released in this course. Do that first: ringzero release {LAB}" in done.stderr
+        assert "Traceback" not in done.stderr
     assert not (course.root / "autograded" / "ada").exists()
 
 

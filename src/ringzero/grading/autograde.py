@@ -76,8 +76,10 @@ class CourseAutograde(nbgrader.converters.Autograde):
     def start(self):
         self._no_times = set()  # folders whose timestamp.txt holds no time
         self.coursedir.get_existing_timestamp = self._time_in
+        root = Path(self.coursedir.root)
+        root.mkdir(exist_ok=True)  # where nothing was ever released, ``init_notebooks`` says so
         try:
-            with stopped.told(Path(self.coursedir.root)):
+            with stopped.told(root):
                 super().start()
         except stopped.StoppedError as error:
             self.log.error("%s", error)
