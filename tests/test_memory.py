@@ -408,7 +408,7 @@ def test_figure_shows_kinds_marks_and_the_peak():
     assert areas == kinds[::-1], "the lowest is drawn last, on top of those that go down behind it"
     names = [text.text for text in svg.iter(f"{SVG}text") if text.get("class") == "kind"]
     assert names == kinds
-    lines = [line for line in svg.iter(f"{SVG}line") if line.get("class") == "mark"]
+    lines = [line for line in svg.iter(f"{SVG}line") if line.get("class") == "phase"]
     assert len(lines) == 8
     assert f"{measured.peak().total / 1e3:.3g} kB" in figure.alt
     tops = [float(y) for y in re.findall(r"V([\d.]+)", next(svg.iter(f"{SVG}path")).get("d"))]

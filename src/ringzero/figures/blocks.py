@@ -33,7 +33,7 @@ def blocks(
     most = max(totals.values(), default=0) if largest is None else largest
     if not most > 0:
         raise ValueError("there are no blocks; give each holder a list of (label, size, colour)")
-    left = 10 + LETTER * max(map(len, rows))
+    left = 14 + LETTER * max(map(len, rows))
     drawing, ends = [], [left]
     for number, (name, row) in enumerate(rows.items()):
         y, x, behind = TOP + number * (ROW + GAP), left, []
@@ -43,7 +43,7 @@ def blocks(
             drawing.append(
                 f'<rect class="block" x="{x:.1f}" y="{y}" width="{wide:.1f}" height="{ROW}" '
                 f'fill="{palette.fill(colour)}" stroke="currentColor" stroke-width="0.5">'
-                f"<title>{escape(label)}: {size:g}</title></rect>"
+                f"<title>{escape(_say(label, size))}</title></rect>"
             )
             if LETTER * len(label) + 6 <= wide:
                 ink = palette.ink(palette.fill(colour))
@@ -57,13 +57,17 @@ def blocks(
         said = "; ".join(filter(None, (", ".join(behind), notes.get(name, ""))))
         if said:
             drawing.append(f'<text class="note" x="{x + 8:.1f}" y="{y + ROW / 2 + 4:g}">{escape(said)}</text>')
-        ends.append(x + 8 + LETTER * len(said))
+        ends.append(x + (8 + LETTER * len(said) if said else 0))
     description = "; ".join(
-        f"{name}: {', '.join(f'{label} {size:g}' for label, size, _ in row) or 'nothing'}" for name, row in rows.items()
+        f"{name}: {', '.join(_say(label, size) for label, size, _ in row) or 'nothing'}" for name, row in rows.items()
     )
     opening = svg_open(max(ends) + 4, TOP + len(rows) * (ROW + GAP), title, description)
     svg = f'{opening}<g font-size="12" fill="currentColor">{"".join(drawing)}</g></svg>'
     return frame(svg, f"{title}. {description}", caption)
+
+
+def _say(label, size):
+    return f"{label} {size:g}".lstrip()
 
 
 SHARE_ROW, SHARE_GAP = 22, 8  # pixels: a row's height, between rows
@@ -92,7 +96,7 @@ def shares(
     unknown = sorted({part for held in rows.values() for part in held} - set(parts))
     if unknown:
         raise ValueError(f"no part is called {unknown[0]!r}; there are {', '.join(parts)}")
-    left, top, between = 14 + LETTER * max(map(len, rows)), 26, 16
+    left, top, between = 14 + LETTER * max(map(len, rows)), 26, 10
     lefts, x = {}, left
     for name, (size, _) in parts.items():
         lefts[name] = x

@@ -20,12 +20,13 @@ FONT = 10  # points
 INK = "#010203"  # stands for the page's text colour until the SVG is written
 STYLES = {"line": ("-", False), "dashed": ("--", False), "points": ("", True), "both": ("-", True)}
 MANY_DECADES = 4  # on a logarithmic axis: from here on ticks at 2 and 5 would crowd it
-MARKERS = "os^D"  # by series, so that two sets of points differ in more than colour
+MARKERS = "os^Dv"  # by series, so that two sets of points differ in more than colour
 SHAPES = {
     "o": "M7 6a4 4 0 1 0 8 0a4 4 0 1 0 -8 0",
     "s": "M7 2h8v8h-8z",
     "^": "M11 1l5 9h-10z",
     "D": "M11 0l6 6l-6 6l-6-6z",
+    "v": "M11 11l5-9h-10z",
 }
 DASHES = {"-": "", "--": ' stroke-dasharray="6 3"'}
 

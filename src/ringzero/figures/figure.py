@@ -71,11 +71,16 @@ def table(rows: Iterable[Sequence], head: Sequence | None = None, caption: str |
         parts.append("<thead><tr>" + "".join(_heading(cell, "col") for cell in head) + "</tr></thead>")
     parts.append("<tbody>")
     for first, *rest in rows:
-        cells = "".join(f"<td>{escape(str(cell))}</td>" for cell in rest)
+        cells = "".join(_cell(str(cell)) for cell in rest)
         parts.append(f"<tr>{_heading(first, 'row')}{cells}</tr>")
     parts.append("</tbody></table>")
     text = "; ".join(", ".join(str(cell) for cell in row) for row in rows)
     return frame("".join(parts), text, caption)
+
+
+def _cell(said):
+    words = ' class="rz-words"' if len(said) > 2 * WORDY else ""
+    return f"<td{words}>{escape(said)}</td>"
 
 
 def _heading(cell, scope):

@@ -107,7 +107,7 @@ def _marks(marks, changes):
     for name, change in marks:
         x = _x(change, changes)
         parts.append(
-            f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 4}" y2="{TOP + HEIGHT}" stroke="currentColor" '
+            f'<line class="phase" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 18}" y2="{TOP + HEIGHT}" stroke="currentColor" '
             'stroke-dasharray="3"/>'
         )
         if x - 6 * len(name) - 4 >= last:

@@ -15,7 +15,7 @@ from ringzero.figures.figure import Figure, frame, svg_open
 from ringzero.figures.timelines import COLOURS
 from ringzero.record.operation import COMMUNICATION, HEADER, Operation
 
-LEFT, TOP, BOX, HEIGHT, GAP, ROW, BOTTOM = 60, 30, 88, 24, 18, 70, 30
+LEFT, TOP, BOX, HEIGHT, GAP, ROW, BOTTOM = 60, 30, 88, 24, 18, 70, 10
 RUNS, WAITS, BEHIND = "runs", "waits for ever", "stands behind"
 
 
@@ -34,7 +34,7 @@ def queues(ranks: Iterable[Iterable[Operation]] | Iterable[Operation], *, captio
     states = {id(op): RUNS if answer.is_done(op) else WAITS if id(op) in stuck else BEHIND for op in issued}
     places = {id(op): (LEFT + column * (BOX + GAP), TOP + row * ROW) for row in range(len(rows))
               for column, op in enumerate(rows[row])}  # fmt: skip
-    width = max(LEFT + max(map(len, rows)) * (BOX + GAP), 420)
+    width = max(LEFT + max(map(len, rows)) * (BOX + GAP), 300)
     height = TOP + (len(rows) - 1) * ROW + HEIGHT + BOTTOM
     description = _description(rows, states)
     drawing = [svg_open(width, height, "Queues", description, text=11)]

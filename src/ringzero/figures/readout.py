@@ -117,10 +117,11 @@ def _lines(plot, title):
             parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{color}"/>')
             said.append(f"{name} {number(at)}")
         ends.append((places[-1][1], name, color))
+    ends, lowest, end = sorted(ends), floor_y - 4, LEFT + WIDTH  # names keep off the numbers of the x axis
+    limits = [lowest - 15 * (len(ends) - 1 - index) for index in range(len(ends))]
     placed = -1e9
-    for y, name, color in sorted(ends):
-        placed = max(y, placed + 15)
-        end = LEFT + WIDTH
+    for (y, name, color), limit in zip(ends, limits):  # noqa: B905
+        placed = max(min(y, limit), placed + 15)
         parts.append(f'<path d="M{end + 2} {y:.1f}L{end + 12} {placed:.1f}" fill="none" stroke="{color}"/>')
         parts.append(_text(end + 16, placed + 4, name, "start"))
     said = f"{plot['y']} against {plot['x']}; at {number(plot['at'])}: {', '.join(said)}"

@@ -10,8 +10,8 @@ from math import hypot
 from ringzero.figures import palette
 from ringzero.figures.figure import Figure, frame, svg_open
 
-LEFT, COLUMN, BOX, HEIGHT = 60, 148, 72, 30  # pixels: names of the rows; from rank to rank; of a rank's box
-LINE, APART, HEAD = 16, 130, 9  # of text; between the two rows; of an arrow
+LEFT, BESIDE, BOX, HEIGHT = 60, 20, 72, 30  # pixels: names of the rows; between two boxes; of a rank's box
+LINE, LETTER, APART, HEAD = 16, 6.6, 130, 9  # of text; of a letter on average; between the two rows; of an arrow
 
 
 def servers(
@@ -29,7 +29,9 @@ def servers(
         raise ValueError(f"serve has {len(serve)} ranks and work {len(work)}; give at least one each")
     above, below = (max(len(lines) for lines in row.values()) * LINE + 8 for row in (serve, work))
     top, bottom = above, above + HEIGHT + APART
-    middle = {rank: LEFT + COLUMN * rank + COLUMN / 2 for rank in {*serve, *work}}
+    longest = max((len(line) for row in (serve, work) for lines in row.values() for line in lines), default=0)
+    column = max(BOX + BESIDE, LETTER * longest + 12)
+    middle = {rank: LEFT + column * (rank + 0.5) for rank in {*serve, *work}}
     drawing = [
         f'<text class="row" x="2" y="{y + HEIGHT / 2 + 4:g}">{name}</text>'
         for name, y in (("serves", top), ("trains", bottom))
@@ -54,7 +56,7 @@ def servers(
     said = [f"rank {rank} {does}: {', '.join(lines)}" for does, row in (("serves", serve), ("trains", work))
             for rank, lines in row.items()]  # fmt: skip
     description = "; ".join(said)
-    opening = svg_open(LEFT + COLUMN * (max(middle) + 1), bottom + HEIGHT + below, title, description)
+    opening = svg_open(LEFT + column * (max(middle) + 1), bottom + HEIGHT + below, title, description)
     svg = f'{opening}<g font-size="12" fill="currentColor">{"".join(drawing)}</g></svg>'
     return frame(svg, f"{title}. {description}", caption)
 

@@ -26,7 +26,7 @@ def space_time(
     column = side * BOX + gap
     end = LEFT + column * len(rounds) + 6
     written = max([len(note) for note in notes.values()], default=0) * LETTER
-    width = max(end + 6 + written, 420)  # the key below the lanes needs some width of its own
+    width = max(end + 6 + written, 388)  # the key below the lanes needs some width of its own
     height = TOP + lane_gap * (n - 1) + HEIGHT + BOTTOM
 
     drawing = ['<g font-size="12" fill="currentColor" stroke="none">']
@@ -103,5 +103,5 @@ def _key(y):
             f'text-anchor="middle" font-size="11">{sign}</text>'
             f'<text class="key" x="{x + BOX + 6}" y="{y}">{meaning}</text>'
         )
-        x += 232
+        x += 216
     return "".join(texts)
