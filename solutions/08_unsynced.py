@@ -64,7 +64,7 @@ import torch.distributed as dist
 # - After every `h`-th step, and after the last one: the parameters that are trained (`p.requires_grad`) become their
 #   mean over the ranks, in place. If the last step is an `h`-th one, that happens once.
 # - A rank may leave out a layer in its loss. Its parameters have no gradient there, and are averaged like all others.
-# - Nothing else is sent. What the optimizer remembers stays with its rank, and the list `batches` stays as it was.
+# - Nothing else is sent. What the optimizer remembers stays with its rank.
 #
 # A model may be in fp32 or fp64. All ranks begin with the same parameters and have the same number of batches, a list,
 # which stays as it is. The call you need is `dist.all_reduce`.

@@ -28,7 +28,7 @@ CACHE_BYTES = 2**26  # more than what a cache keeps from one training step to th
 ELEMENTS = 2**22  # of an optimizer's step: with gradients and states, more than a cache holds
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
 IN_A_ROW, ROW_BYTES = 8, 2**24  # collectives that are timed together: so many, or as many as have these bytes
-BESIDE_SECONDS, BESIDE_CALLS = 0.15, 64  # for which a collective runs again and again beside computing, or so often
+BESIDE_SECONDS, BESIDE_CALLS = 0.15, 64  # a collective beside computing: again and again for so long, or so often
 
 
 class Rates(NamedTuple):
