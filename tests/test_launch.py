@@ -21,7 +21,7 @@ import torch.distributed as dist
 
 from ringzero import RankError, Ranks, RankTimeout, launch
 from ringzero.processes import plain
-from ringzero.ranks import pool
+from ringzero.ranks import call, pool
 
 
 def everything(word, number):
@@ -176,6 +176,27 @@ def test_a_rank_that_leaves_early_is_named_and_the_next_call_works(how):
         launch(end_on_rank_1, how, world_size=3)
     assert caught.value.rank == 1
     assert launch(dist.get_rank, world_size=3).returns == [0, 1, 2]
+
+
+class Pool:
+    """Of two ranks: rank 0 is writing its stack when it is asked to, and rank 1 ends just then."""
+
+    def __init__(self, directory):
+        self.directory = directory
+
+    def send(self, ranks, message):
+        assert message == {"stack": True}
+
+    def exits(self, timeout):
+        (self.directory / "0.stack").write_text("rank 0\nwas here\n")
+        return {1: 0, 2: 0}  # rank 2 is not of the call
+
+
+def test_nobody_waits_for_the_stack_of_a_rank_that_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(call, "STACK_SECONDS", 30.0)
+    ended = set()
+    call._ask_for_stacks(Pool(tmp_path), tmp_path, {0, 1}, ended)
+    assert ended == {1}
 
 
 def hang():

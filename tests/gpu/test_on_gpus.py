@@ -1,7 +1,8 @@
 """What only a GPU can show: ``python -m pytest tests/gpu`` takes minutes on one GPU, and on two.
 
 Without a GPU it is skipped, by name, but for the last test, which compares lists. ``test_strict`` shows the same
-programs by NCCL's rules on the CPU.
+programs by NCCL's rules on the CPU. On one GPU, tests for two let both ranks use that one: see ``one_as_two``. That
+shows what is computed and in which order, never how fast.
 """
 
 import os
@@ -14,14 +15,29 @@ import torch
 import torch.distributed as dist
 
 from ringzero import launch
+from ringzero.grading import build_labs
+from ringzero.processes import sandbox
+from ringzero.ranks import devices, pool
 from ringzero.ranks.pool import torchrun_command
 from tests.test_strict import WRAPPED, every_algorithm, train
 
 GPUS = torch.cuda.device_count()
 one = pytest.mark.skipif(GPUS < 1, reason="needs a GPU")
-two = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
 SIZES = (0, 1, 7, 60, 100_003)
 HERE = Path(__file__)
+
+
+@pytest.fixture
+def two(monkeypatch):
+    """Two ranks on NCCL: on a GPU each, or both on the only one."""
+    if GPUS < 1:
+        pytest.skip("needs a GPU")
+    if GPUS < 2:
+        monkeypatch.setenv("PYTHONPATH", str(HERE.parent / "one_as_two"), prepend=os.pathsep)
+        monkeypatch.setattr(devices, "_gpus", lambda: 2)
+    pool.stop()  # ranks that started before see another machine
+    yield
+    pool.stop()
 
 
 def every_algorithm_on_gpu(sizes):
@@ -112,13 +128,13 @@ def test_ranks_that_share_a_gpu_talk_through_gloo():
     check_sums(launch(every_algorithm_on_gpu, SIZES, world_size=3, device="cuda:0", timeout=300).returns)
 
 
-@two
+@pytest.mark.usefixtures("two")
 def test_two_ranks_on_nccl():
     check_sums(launch(every_algorithm_on_gpu, SIZES, world_size=2, device="cuda", timeout=300).returns)
     check_sums(launch(every_algorithm_on_gpu, SIZES, world_size=2, device="cuda", timeout=300, trace=True).returns)
 
 
-@two
+@pytest.mark.usefixtures("two")
 @pytest.mark.parametrize("name", WRAPPED)
 def test_training_on_two_ranks(name):
     found = launch(train_on_gpu, name, world_size=2, device="cuda", timeout=300, trace=True).returns[0]
@@ -126,16 +142,27 @@ def test_training_on_two_ranks(name):
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
 
 
-@two
-@pytest.mark.parametrize(
-    "lab", ["01_collectives", "02_ring_allreduce", "04_ddp", "06_zero", "07_overlap", "10_offload"]
-)
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize("lab", build_labs.labs())
 def test_a_labs_reference_gets_every_point(lab):
-    from ringzero.grading import build_labs
     from tests.live_notebook import assert_all_points, kernel_of
 
     with kernel_of(build_labs.source_notebook(lab)) as kernel:
         assert_all_points(kernel.run_all().values())
+
+
+@one
+@pytest.mark.skipif(sandbox.missing_ability() is not None, reason="needs bubblewrap")
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_sandbox_has_gpus_where_that_was_asked_for(asked):
+    count = "import torch; print(torch.cuda.device_count(), float(torch.ones(3, device='cuda').sum()))"
+    box = sandbox.enclosed([sys.executable, "-c", count], [], sandbox.Limits(gpus=asked))
+    done = subprocess.run(box, env=sandbox.environment(), capture_output=True, text=True, timeout=300, check=False)
+    if asked:
+        assert done.stdout.split() == [str(GPUS), "3.0"], done.stderr
+    else:
+        assert not done.stdout
+        assert "CUDA" in done.stderr or "NVIDIA" in done.stderr, done.stderr
 
 
 @one

@@ -16,6 +16,7 @@ from torch import Tensor
 
 import ringzero
 from ringzero.collectives.schedule import chunk_bounds
+from ringzero.collectives.torchs import all_gather_single, reduce_scatter_single
 from ringzero.measure import turns
 from ringzero.measure.timing import CALMED, IN_PLACE, OUT_OF_PLACE
 
@@ -116,14 +117,11 @@ class _Case:
         return list(buffer.chunk(self.group.size())) if self.group.rank() == ROOT else None
 
 
-_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor  # torch 2.13 and before
-_reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
-
 # torch.distributed's own: functions of a case, output and input (which may be one buffer).
 PEERS: dict[str, Callable[[_Case, Tensor, Tensor], Any]] = {
     "all_reduce": lambda c, o, i: dist.all_reduce(c.bring(o, i), group=c.group),
-    "reduce_scatter": lambda c, o, i: _reduce_scatter(o[c.chunk], i, group=c.group),
-    "all_gather": lambda c, o, i: _all_gather(o, i[c.chunk], group=c.group),
+    "reduce_scatter": lambda c, o, i: reduce_scatter_single(o[c.chunk], i, group=c.group),
+    "all_gather": lambda c, o, i: all_gather_single(o, i[c.chunk], group=c.group),
     "broadcast": lambda c, o, i: dist.broadcast(c.bring(o, i), group_src=ROOT, group=c.group),
     "reduce": lambda c, o, i: dist.reduce(c.bring(o, i), group_dst=ROOT, group=c.group),
     "gather": lambda c, o, i: dist.gather(i[c.chunk], c.chunks(o), group_dst=ROOT, group=c.group),

@@ -2,7 +2,8 @@
 
 Inside, there is the system, read-only, Python and this package; a ``/tmp`` and a ``/dev/shm`` of its own, in memory and
 of bounded size; and the folders that the caller gives. There is no network but the box's own loopback, no other
-process, no capability. Where this process is root, the command runs as another user, so that the kernel's limits count.
+process, no capability, and no GPU unless the limits say so. Where this process is root, the command runs as another
+user, so that the kernel's limits count.
 
 A process that asks for it by the variable ``ASKED_FOR`` of its environment starts its ranks in such boxes, too.
 """
@@ -38,17 +39,19 @@ LOOK_SECONDS = 0.5
 @dataclass(frozen=True)
 class Limits:
     """What the processes of a box may take: ``memory`` in bytes, all together; ``processes``, threads counted;
-    ``file``, the bytes of one file; ``temporary``, the bytes of ``/tmp``, and of ``/dev/shm``."""
+    ``file``, the bytes of one file; ``temporary``, the bytes of ``/tmp``, and of ``/dev/shm``. ``gpus``: whether they
+    may use this machine's GPUs, whose memory nothing here limits."""
 
     memory: int = 8 * 2**30
     processes: int = 1000
     file: int = 2**30
     temporary: int = 2**30
+    gpus: bool = False
 
     def __str__(self) -> str:
         return (
             f"{self.memory / 2**30:g} GiB of memory, {self.processes} processes and threads, files of "
-            f"{self.file / 2**30:g} GiB, {self.temporary / 2**30:g} GiB in /tmp"
+            f"{self.file / 2**30:g} GiB, {self.temporary / 2**30:g} GiB in /tmp, {'' if self.gpus else 'no '}GPUs"
         )
 
 
@@ -58,6 +61,7 @@ def enclosed(command: Iterable[str], writable: Iterable[Path], limits: Limits, d
     box += ["bwrap", "--die-with-parent", "--new-session", "--unshare-pid", "--unshare-net", "--unshare-ipc"]
     box += ["--unshare-uts", "--unshare-cgroup-try", "--hostname", "localhost", "--cap-drop", "ALL"]
     box += _system()
+    box += _gpus() if limits.gpus else []
     for folder in ("/tmp", "/dev/shm"):
         box += ["--perms", "1777", "--size", str(limits.temporary), "--tmpfs", folder]
     writable = list(writable)
@@ -102,6 +106,12 @@ def _system() -> list[str]:
     for name in ETC:
         options += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     return options
+
+
+def _gpus() -> list[str]:
+    """The device files of NVIDIA's driver: one for each GPU, and those that all share."""
+    paths = (str(path) for path in sorted(Path("/dev").glob("nvidia*")))
+    return [option for path in paths for option in ("--dev-bind-try", path, path)]
 
 
 def _python() -> list[str]:

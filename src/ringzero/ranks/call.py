@@ -225,6 +225,7 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
     running = set(range(world_size))
     exits: dict[int, int | None] = {}
     lost: dict[int, str] = {}
+    ended: set[int] = set()  # by themselves, while the others wrote their stacks
     if warm.witness is not None:
         warm.witness.begin()
     warm.send(running, message)
@@ -251,9 +252,9 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
         seconds = time.monotonic() - start
         out_of_time = bool(running) and not failed
         if running:
-            _ask_for_stacks(warm, call, running)
+            _ask_for_stacks(warm, call, running, ended)
     finally:
-        _kill(warm, running)
+        _kill(warm, running - ended)
     output = [report.read(call / f"{rank}.out") for rank in range(world_size)]
     for rank in exits:
         if not (call / f"{rank}.result").exists():
@@ -309,14 +310,17 @@ def _all_returned(call: Path, running: Collection[int]) -> bool:
     return all((call / f"{rank}.result").exists() for rank in running)
 
 
-def _ask_for_stacks(warm: pool.Pool, call: Path, running: Collection[int]) -> None:
-    """Have the ranks still running write their stacks, and wait until all have, for at most ``STACK_SECONDS``."""
+def _ask_for_stacks(warm: pool.Pool, call: Path, running: Collection[int], ended: set[int]) -> None:
+    """Have the ranks still running write their stacks, and wait until all have, for at most ``STACK_SECONDS``.
+
+    A rank that ends just now writes none: it is added to ``ended``.
+    """
     warm.send(running, {"stack": True})
     deadline = time.monotonic() + STACK_SECONDS
     while time.monotonic() < deadline:
-        if all(report.read(call / f"{rank}.stack").count("\n") > 1 for rank in running):
+        if all(rank in ended or report.read(call / f"{rank}.stack").count("\n") > 1 for rank in running):
             break
-        time.sleep(0.01)
+        ended.update(rank for rank in warm.exits(0.01) if rank in running)
 
 
 def _kill(warm: pool.Pool, running: Collection[int]) -> None:

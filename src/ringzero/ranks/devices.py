@@ -12,6 +12,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from ringzero.processes import sandbox
+
 STRICT = "strict"
 CHOICES = '"auto", "cpu", "cuda", "strict", or one GPU for all ranks such as "cuda:0"'
 
@@ -61,9 +63,11 @@ def in_words(device: str) -> str:
 
 
 def _gpus():
+    """How many GPUs this process's ranks can use: in a sandbox those of the machine only where that was asked for."""
     import torch
 
-    return torch.cuda.device_count()
+    limits = sandbox.limits_asked_for()
+    return 0 if limits is not None and not limits.gpus else torch.cuda.device_count()
 
 
 def is_strict(device: str) -> bool:

@@ -12,6 +12,7 @@ import torch.distributed as dist
 from ringzero.collectives import ALGORITHMS, all_gather, broadcast, reduce, reduce_scatter
 from ringzero.collectives.run import needs_the_host
 from ringzero.collectives.schedule import chunk_bounds
+from ringzero.collectives.torchs import all_gather_single, reduce_scatter_single
 from ringzero.data_parallel.executor import Job, queue_of
 from ringzero.data_parallel.in_order import Wait
 from ringzero.record import wire
@@ -63,7 +64,7 @@ class BackendsOwn(Travel):
         if gradient.numel() % len(shards):
             dist.reduce_scatter(mine, shards, group=self.group)
         else:
-            dist.reduce_scatter_single(mine, gradient, group=self.group)
+            reduce_scatter_single(mine, gradient, group=self.group)
         return mine
 
     def gather(self, whole: torch.Tensor) -> None:
@@ -72,7 +73,7 @@ class BackendsOwn(Travel):
             for root, shard in enumerate(shards):
                 dist.broadcast(shard, group_src=root, group=self.group)
         else:
-            dist.all_gather_single(whole, shards[self.group.rank()], group=self.group)
+            all_gather_single(whole, shards[self.group.rank()], group=self.group)
 
     def _shards(self, vector: torch.Tensor) -> list[torch.Tensor]:
         return [

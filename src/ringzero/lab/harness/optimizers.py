@@ -70,6 +70,8 @@ def _steps(step: Callable, given: Callable, options: dict, later: dict | None, t
     parameters: list[torch.Tensor] = []
     names = "first", "second"
     states: list[dict] = [{} for _ in names]
+    with NothingFused():  # torch before 2.13 imports torch.optim at the first operation in such a mode
+        torch.zeros(())
     with unaided("torch.optim"), NothingFused(), Kept() as kept:
         start, gradients = given()
         start = start.mT.contiguous().mT if turned else start
