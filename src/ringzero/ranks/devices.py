@@ -43,16 +43,17 @@ def resolve(device: str, world_size: int) -> str:
 def of_a_check(device: str, ranks: int) -> str:
     """The device of a lab's check that needs so many ``ranks``, where the lab's is ``device``.
 
-    On a node with two GPUs or more, "auto" is NCCL for as many ranks as there are GPUs, and NCCL's rules on the CPU for
-    more. On any other machine "auto" is the CPU, whatever the number of ranks: one answer for the whole lab. "cuda" is
-    the same on such a node, and elsewhere stays what it is: ``resolve`` refuses it where GPUs are missing.
+    On a node with two GPUs or more, "auto" is NCCL for as many ranks as there are GPUs, and the CPU for more: checks
+    that compare with NCCL's rules make such calls besides. On any other machine "auto" is the CPU, whatever the number
+    of ranks: one answer for the whole lab. "cuda" is the same on such a node, and elsewhere stays what it is:
+    ``resolve`` refuses it where GPUs are missing.
     """
     if device not in ("auto", "cuda"):
         return device
     gpus = _gpus()
     if gpus < 2:
         return "cpu" if device == "auto" else device
-    return "cuda" if ranks <= gpus else STRICT
+    return "cuda" if ranks <= gpus else "cpu"
 
 
 def in_words(device: str) -> str:

@@ -26,6 +26,7 @@ does not keep; it has no kind for buckets; it keeps a peak but no history.
 import contextlib
 import time
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
@@ -39,6 +40,7 @@ from torch.utils._pytree import tree_leaves
 KINDS = ("parameters", "gradients", "optimizer", "buckets", "activations", "other")
 PLAIN = torch.Tensor.__torch_dispatch__
 _running: list["MemoryTimeline"] = []
+before_marks: list[Callable[[], None]] = []  # called first: what lets tensors go some time after the program did
 
 
 def label(tensor: torch.Tensor, kind: str) -> None:
@@ -171,6 +173,8 @@ class MemoryTimeline(TorchDispatchMode):
 
     def mark(self, name: str) -> None:
         """Remember this moment as the end of phase ``name``."""
+        for catch_up in before_marks:
+            catch_up()
         self._look_up()
         cuda = torch.cuda.is_available() and torch.cuda.is_initialized()
         allocator = (torch.cuda.memory_allocated(), torch.cuda.memory_reserved()) if cuda else None

@@ -73,13 +73,17 @@ class Exchange:
     def carry(self, entry: list[Pending]) -> None:
         """Run the operations of an entry, and end each. Everything is under way before anything is awaited."""
         ends = [self._begin(pending) for pending in entry]
-        for pending, end in zip(entry, ends, strict=True):
-            results = []
-            try:
-                results = end()
-            except Exception as error:  # the program hears of it where it waits
-                self._error = self._error or error
-            pending.ended(results, self._error)
+        for pending in entry:
+            pending.results, pending.error = self._outcome(ends.pop(0))  # no other name here keeps the tensors
+            pending.ended()
+
+    def _outcome(self, end):
+        results = []
+        try:
+            results = end()
+        except Exception as error:  # the program hears of it where it waits
+            self._error = self._error or error
+        return results, self._error
 
     def _begin(self, pending):
         """Start all messages. Returns what waits for them and gives the results."""

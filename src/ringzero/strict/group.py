@@ -49,6 +49,7 @@ class StrictWork(dist.Work):
     def __init__(self, entry: list[Pending]):
         super().__init__()
         self._entry = entry
+        self._outputs = [output for pending in entry for output in pending.given]
 
     def wait(self, *_timeout):
         """The current stream waits."""
@@ -79,7 +80,7 @@ class StrictWork(dist.Work):
     def result(self):
         self.wait()
         self.synchronize()
-        return [output for pending in self._entry for output in pending.given]
+        return self._outputs
 
     def get_future(self):
         """A future, for torch's own data parallelism. It is over at once, because whoever asks waits for it anyway."""
@@ -111,6 +112,7 @@ class StrictProcessGroup(dist.ProcessGroup):
                 entry = self._queue.get()
                 time.sleep(delays.uniform(0, LONGEST_DELAY_SECONDS))
                 exchange.carry(entry)
+                del entry  # with what it received: the next one may come late
 
     def _set_group_name(self, name):
         """The recording group around it has the name."""

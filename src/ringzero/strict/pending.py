@@ -48,8 +48,8 @@ class Pending:
         self.clock: Clock = {}
         self.waited = self.settled = False
         self.recorded: tuple[Any, int | None] | None = None
-        self._error: BaseException | None = None
-        self._results: Tensors = []
+        self.error: BaseException | None = None
+        self.results: Tensors = []
         self._over = threading.Event()
 
     def __str__(self) -> str:
@@ -70,10 +70,10 @@ class Pending:
     def is_over(self) -> bool:
         return self._over.is_set()
 
-    def ended(self, results: Tensors, error: BaseException | None = None) -> None:
-        """It is over: what came of it, or what went wrong."""
-        self._results, self._error = results, error
-        if self.recorded is not None and error is None:
+    def ended(self) -> None:
+        """It is over, with ``results`` or with an ``error``. What it sent is let go, as a GPU's memory would be."""
+        self.inputs, self.plan = [], _over
+        if self.recorded is not None and self.error is None:
             self.recorded[0].has_ended(self.recorded[1])
         self._over.set()
 
@@ -88,13 +88,17 @@ class Pending:
         if not self.is_over() and self.recorded is not None:
             self.recorded[0].begins_to_wait(self.recorded[1])
         self._over.wait()
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
         if not self.settled:
             self.settled = True
-            for output, result in zip(self.outputs, self._results, strict=True):
+            for output, result in zip(self.outputs, self.results, strict=True):
                 output.copy_(result)
-            self.inputs, self.outputs, self._results = [], [], []
+            self.outputs, self.given, self.results = [], [], []
+
+
+def _over(_: Tensors) -> tuple[Traffic, Callable[[], Tensors]]:
+    raise AssertionError("an operation is carried out once")
 
 
 def own_view(tensor: torch.Tensor) -> torch.Tensor:

@@ -16,6 +16,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from ringzero.record.memory import before_marks
 from ringzero.strict import streams
 from ringzero.strict.accesses import Memory, StrictError
 from ringzero.strict.pending import Pending
@@ -118,6 +119,13 @@ def issued(entry: Iterable[Pending]) -> None:
     _issued.extend(entry)
 
 
+def _catch_up():
+    """Let go of all that the program has waited for: it may be over somewhat later, as on a stream."""
+    for pending in _issued:
+        if pending.waited:
+            _settle(pending)
+
+
 def finish() -> None:
     """The program is over. Raises StrictError for communication that nobody waited for, and for what went wrong."""
     all_issued = [*_issued]
@@ -139,6 +147,7 @@ def start() -> None:
     for name in ("Stream", "Event", "stream", "current_stream", "synchronize"):
         setattr(torch.cpu, name, getattr(streams, name))
     streams.block_with(_settle_known)
+    before_marks.append(_catch_up)
     Watching().__enter__()
     for name in READS:
         setattr(torch.Tensor, name, _seeing(getattr(torch.Tensor, name)))

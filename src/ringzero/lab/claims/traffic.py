@@ -384,15 +384,18 @@ def rounds(run: Run) -> int:
 
 
 def everyone_heard_from_everyone(run: Run) -> str | None:
-    """Every rank got a message from every other before it returned, or one that was sent after such a message came."""
-    messages = run.messages()
+    """Every rank got a message from every other before it returned, or one that was sent after such a message came.
+
+    By the rules of NCCL a send that was issued later waits for it, in the queue of the communicator.
+    """
+    messages, arrived = run.messages(), _is_before if run.case.strict else _arrived
     heard = [{send.rank} for send, _ in messages]  # ranks whose arrival each message proves
     changed = True
     while changed:
         changed = False
         for i, (send, _) in enumerate(messages):
             for j, (_, receive) in enumerate(messages):
-                if receive.rank == send.rank and not heard[j] <= heard[i] and _arrived(receive, send):
+                if receive.rank == send.rank and not heard[j] <= heard[i] and arrived(receive, send):
                     heard[i], changed = heard[i] | heard[j], True
     for rank in range(run.world_size):
         known = {rank}.union(*(heard[i] for i, (_, receive) in enumerate(messages) if receive.rank == rank))
@@ -406,8 +409,13 @@ def _when(receive):
     return (receive.end or 0.0, receive.sequence)
 
 
+def _is_before(receive, send):
+    """Whether a rank began its receive before its send, and not together with it."""
+    return receive.sequence < send.sequence and (receive.batch is None or receive.batch != send.batch)
+
+
 def _arrived(receive, send):
     """Whether a rank's receive was complete when it started its send."""
     if receive.end is None:  # on a GPU one handle stands for a whole batch
-        return receive.sequence < send.sequence and (receive.batch is None or receive.batch != send.batch)
+        return _is_before(receive, send)
     return receive.end <= send.start
