@@ -3,6 +3,7 @@
 import pytest
 
 from ringzero import lab
+from ringzero.processes import sandbox
 from ringzero.ranks import devices
 
 
@@ -41,15 +42,26 @@ def test_what_cannot_be_is_refused_by_name(gpus, count, device, says):
     [
         (0, "auto", ["cpu", "cpu", "cpu"]),
         (1, "auto", ["cpu", "cpu", "cpu"]),  # not NCCL for one rank and the CPU for the others
-        (2, "auto", ["cuda", "cuda", "strict"]),
-        (2, "cuda", ["cuda", "cuda", "strict"]),
+        (2, "auto", ["cuda", "cuda", "cpu"]),
+        (2, "cuda", ["cuda", "cuda", "cpu"]),
         (1, "cuda", ["cuda", "cuda", "cuda"]),  # which ``resolve`` refuses for more than one
         (4, "cpu", ["cpu", "cpu", "cpu"]),
+        (4, "strict:3", ["cpu", "strict:3", "strict:3"]),
     ],
 )
 def test_a_lab_has_one_answer(gpus, count, device, by_ranks):
     gpus(count)
     assert [devices.of_a_check(device, ranks) for ranks in (1, 2, 3)] == by_ranks
+
+
+@pytest.mark.parametrize(("asked", "count"), [(None, 2), (False, 0), (True, 2)])
+def test_ranks_in_a_sandbox_have_gpus_only_where_asked(monkeypatch, asked, count):
+    """``asked`` None: no sandbox."""
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    if asked is not None:
+        (name, limits), *_ = sandbox.asking_for(sandbox.Limits(gpus=asked)).items()
+        monkeypatch.setenv(name, limits)
+    assert devices.of_a_check("auto", 2) == ("cuda" if count else "cpu")
 
 
 def double(tensor):

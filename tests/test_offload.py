@@ -7,6 +7,7 @@ import resource
 import signal
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -616,3 +617,24 @@ def test_records_find_the_last_whole_generation(tmp_path):
     assert records.headers() == {1: {"of": 1}}
     records.forget(1)
     assert records.headers() == {}
+
+
+# ---- on a GPU, whose group sends from there alone
+
+
+def test_a_shard_on_the_host_is_gathered_where_the_group_sends(monkeypatch):
+    """NCCL has no way for what lies on the host. No GPU is needed to see which way it goes."""
+    from ringzero.zero import state
+
+    went = []
+
+    def gathered(tensor, group):
+        went.append(tensor.device.type)
+        return torch.zeros(tensor.shape)
+
+    monkeypatch.setattr(state, "device_of", lambda group: torch.device("meta"))
+    monkeypatch.setattr(state, "all_gather", gathered)
+    layout = SimpleNamespace(numel=6, owner=None, views=lambda whole: {"weight": whole})
+    vector = SimpleNamespace(layout=layout, owned=slice(2, 4), group=None)
+    assert state.whole(vector, torch.ones(2))["weight"].device.type == "cpu"
+    assert went == ["meta"]

@@ -80,10 +80,10 @@ class Kernel:
         cell = self.notebook.cells[self.places[cell_id]]
         return cell.cell_type == "code" and is_solution(cell)
 
-    def with_ranks(self, world_size):
-        """As ``changed``, of the parameters: another number of ranks, on the CPU."""
+    def with_ranks(self, world_size, device="cpu"):
+        """As ``changed``, of the parameters: another number of ranks, and their device."""
         (parameters,) = (cell for cell in self.notebook.cells if "parameters" in cell.metadata.get("tags", []))
-        return self.changed({parameters.id: f'WORLD_SIZE = {world_size}\nDEVICE = "cpu"'})
+        return self.changed({parameters.id: f'WORLD_SIZE = {world_size}\nDEVICE = "{device}"'})
 
 
 @contextlib.contextmanager

@@ -102,7 +102,7 @@ class Check:
         on_all = numel is not None or self._harness is not None
         ranks = ranks or self._ranks or (self.world_size if on_all else 1)
         seed = zlib.crc32(f"{self.name} {len(self._runs)}".encode()) % 2**40
-        strict = devices.is_strict(self.device)
+        strict = devices.is_strict(devices.of_a_check(self.device, ranks))
         kept = self._of_data and numel is not None and not strict and exact  # what is rounded tells less of its origin
         run = Run(Case(ranks, numel, dtype, args, options, seed, kept=kept, strict=strict, exact=exact))
         self._runs.append(run)

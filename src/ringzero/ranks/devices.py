@@ -46,8 +46,10 @@ def of_a_check(device: str, ranks: int) -> str:
     On a node with two GPUs or more, "auto" is NCCL for as many ranks as there are GPUs, and the CPU for more: checks
     that compare with NCCL's rules make such calls besides. On any other machine "auto" is the CPU, whatever the number
     of ranks: one answer for the whole lab. "cuda" is the same on such a node, and elsewhere stays what it is:
-    ``resolve`` refuses it where GPUs are missing.
+    ``resolve`` refuses it where GPUs are missing. One rank has nobody to talk to, so "strict" is the CPU for it.
     """
+    if is_strict(device) and ranks == 1:
+        return "cpu"
     if device not in ("auto", "cuda"):
         return device
     gpus = _gpus()

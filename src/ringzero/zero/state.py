@@ -9,6 +9,7 @@ from functools import partial
 import torch
 
 from ringzero.collectives import all_gather, broadcast
+from ringzero.collectives.run import device_of
 from ringzero.zero.gone import readable
 
 
@@ -103,12 +104,18 @@ def _states_of(vector, keys, given):
 
 
 def whole(vector, shard):
-    """``{name: tensor of the parameter's shape}`` from every rank's shard of a vector."""
-    everyones = shard.new_empty(vector.layout.numel)
+    """``{name: tensor of the parameter's shape}`` from every rank's shard of a vector, where the shard is.
+
+    A shard on the host goes by way of the GPU where the group sends from nowhere else.
+    """
+    on_the_way = shard.device if shard.is_cuda else device_of(vector.group)
+    everyones = shard.new_empty(vector.layout.numel, device=on_the_way)
     everyones[vector.owned] = shard
     if vector.layout.owner is not None:
-        return vector.layout.views(broadcast(everyones, vector.layout.owner, group=vector.group))
-    return vector.layout.views(all_gather(everyones, group=vector.group))
+        everyones = broadcast(everyones, vector.layout.owner, group=vector.group)
+    else:
+        everyones = all_gather(everyones, group=vector.group)
+    return vector.layout.views(everyones.to(shard.device))
 
 
 def shard(vector, read):
