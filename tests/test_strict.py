@@ -250,15 +250,16 @@ def without_waiting_for_the_side_stream():
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        (with_threads_where_streams_are, "two threads use one communicator"),
+        # Where the other ranks come to it in another order, they may say so first.
+        (with_threads_where_streams_are, "two threads use one communicator|on NCCL these two meet"),
         (with_ungrouped_batches, "gloo forgives this, NCCL does not"),
-        (without_waiting_for_a_round, "first wait() for"),
+        (without_waiting_for_a_round, r"first wait\(\) for"),
         (without_waiting_for_gradients, "on another stream, may still write"),
         (without_waiting_for_the_side_stream, "may still"),
     ],
 )
 def test_a_fault_that_ringzero_had_is_named(program, said):
-    with pytest.raises(RankError, match=re.escape(said)):
+    with pytest.raises(RankError, match=said):
         launch(program, world_size=3, device="strict")
 
 
