@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from traitlets.config import Config
 
 from ringzero.grading import build_labs, course, execute, submission
 from ringzero.processes import sandbox
@@ -81,3 +82,10 @@ def test_ranks_in_a_box_do_not_see_the_graders_environment():
         assert "GLOO_SOCKET_IFNAME" in done.stdout
         seen.append("swordfish" in done.stdout)
     assert seen == [True, False]
+
+
+def test_a_limit_that_no_sandbox_has_is_named():
+    config = Config({"ExecuteWithPapermill": {"limits": {"gpu": True}}})
+    assert "has no limit 'gpu'. It has memory," in execute.why_not_here(config)
+    config.ExecuteWithPapermill.limits = {"gpus": True}
+    assert "no limit" not in (execute.why_not_here(config) or "")

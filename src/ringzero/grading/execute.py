@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
@@ -72,6 +72,9 @@ UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError
 
 def why_not_here(config):
     """Why this machine does not grade with this configuration, as a sentence that says what to do; None if it does."""
+    known = [field.name for field in fields(sandbox.Limits)]
+    if unknown := [name for name in config.ExecuteWithPapermill.get("limits", {}) if name not in known]:
+        return f"Nothing was graded: a sandbox has no limit {unknown[0]!r}. It has {', '.join(known)}"
     if not config.ExecuteWithPapermill.get("sandbox", True) or (missing := sandbox.missing_ability()) is None:
         return None
     what, seen, fix = missing
