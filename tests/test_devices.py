@@ -114,3 +114,15 @@ def test_a_strict_lab_checks_once_by_nccls_rules():
     assert check.score() == 0
     assert "gloo forgives this" in check.verdicts[0].why
     assert check._ran() == "3 ranks: NCCL's rules, CPU"
+
+
+def test_what_torch_says_of_first_messages_on_nccl_is_not_shown():
+    """As two ranks on NCCL 2.28.9 printed it."""
+    check = lab.Check(double, points=1, world_size=2)
+    said = (
+        "[rank0]:[W1126 08:03:40.434018535 ProcessGroupNCCL.cpp:4094] Warning: An unbatched P2P op (send/recv) was "
+        "called on this ProcessGroup with size 2.  In lazy initialization mode, this will result in a new 2-rank NCCL "
+        "communicator to be created. (function operator())"
+    )
+    check.run(numel=4).printed = [f"mine\n{said}\n", said]
+    assert check._printed() == ("rank 0 │ mine",)

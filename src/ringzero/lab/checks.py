@@ -14,6 +14,7 @@ is a claim that does not hold and a reason in the table, never a traceback.
 import contextlib
 import dataclasses
 import io
+import re
 import warnings
 import zlib
 from collections.abc import Callable, Iterable
@@ -30,7 +31,8 @@ from ringzero.ranks import devices
 
 BY_HAND = ("send", "recv")
 LIBRARY = "ringzero's collectives"  # in ``built_from`` it allows what these are made of
-NOISE = ("terminate called after throwing", "  what():")  # gloo's last words: the reason has them in plain English
+# Gloo's last words, which the reason has in plain English, and what torch says of each pair's first message on NCCL.
+NOISE = re.compile(r"terminate called after throwing|  what\(\):|.*ProcessGroupNCCL\.cpp:\d+\] Warning: An unbatched")
 
 
 class Verdict(NamedTuple):
@@ -248,7 +250,7 @@ class Check:
         texts = []
         for run in self._runs:
             for rank, text in enumerate(run.printed):
-                lines = [line for line in text.splitlines() if not line.startswith(NOISE)]
+                lines = [line for line in text.splitlines() if not NOISE.match(line)]
                 more = [f"… and {len(lines) - 20} lines more"] if len(lines) > 20 else []
                 texts += [f"rank {rank} │ {line[:300]}" for line in (*lines[:20], *more)]
         return tuple(dict.fromkeys(texts))
