@@ -17,11 +17,13 @@ from types import SimpleNamespace
 import nbformat
 import psutil
 import pytest
+import zmq
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.utils import compute_checksum
 
 from ringzero.grading import course as courses
 from ringzero.grading import verdict
+from ringzero.grading.provisioner import BoxedKernelManager
 from ringzero.processes import sandbox
 from ringzero.processes.fence import Fence
 
@@ -404,6 +406,29 @@ def test_a_kernel_that_talks_without_end_is_ended(tmp_path):
         assert scores(grade, FULL)["test_triple"] == 0
         assert grade.verdict.kind == "limit", student
         assert any("the notebook's kernel was ended" in note for note in grade.verdict.notes), student
+
+
+@pytest.mark.skipif(not BOXED, reason="no sandboxes here")
+def test_a_kernel_that_takes_no_message_has_ended(tmp_path):
+    """zmq ends a connection for good after a message over its limit; what is sent on it then would wait for ever."""
+    client = BoxedKernelManager().client()
+    with client.context.socket(zmq.DEALER) as nobody_there:
+        assert 0 < nobody_there.getsockopt(zmq.SNDTIMEO) <= 60_000
+    more = (
+        "import zmq\nfrom ringzero.grading import execute\n_run = execute.GradingClient._run_in_the_students_kernel\n"
+        "def _nobody_there(self, cell, index, **options):\n"
+        "    if 'def triple' in cell.source:\n"
+        "        raise zmq.Again\n"
+        "    _run(self, cell, index, **options)\n"
+        "execute.GradingClient._run_in_the_students_kernel = _nobody_there\n"
+    )
+    course, handed = make_course(tmp_path, more)
+    course.submit("ada", LAB, handed.filled())
+    courses.Course(tmp_path, sandboxed=True).autograde(LAB)
+    grade = course.grade_of("ada", LAB)
+    assert scores(grade, FULL)["test_triple"] == 0
+    assert grade.verdict.kind == "student fault"
+    assert any("KERNEL DIED" in note for note in grade.verdict.notes)
 
 
 def test_what_is_not_marked_is_not_swept():

@@ -24,6 +24,7 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 
+import zmq
 from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbclient.util import run_sync
@@ -428,7 +429,7 @@ class GradingClient(PapermillNotebookClient):
                 self._run_where_it_belongs(cell, index)
                 if self._stopped and time.monotonic() > self._deadline:
                     over = f"the notebook's {self.settings.notebook_seconds:g} s were over in cell [{number}]"
-            except DeadKernelError:
+            except (DeadKernelError, zmq.Again):
                 if self._given_up:
                     over = f"TIME LIMIT in cell [{number}]: the notebook's kernel was ended"
                     self._end(cell, number, verdict.LIMIT, "TimeLimit", over)

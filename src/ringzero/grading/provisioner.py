@@ -14,6 +14,8 @@ from ringzero.processes import sandbox
 NAME = "ringzero-sandbox"  # the entry point
 LARGEST_MESSAGE = 20_000_000  # bytes; a larger one ends the connection
 MOST_MESSAGES = 20  # that wait to be read; the kernel keeps or drops what is more
+# For a message to the kernel to be taken, else zmq.Again. A connection that zmq has ended never takes one.
+SEND_SECONDS = 10
 
 
 class SandboxProvisioner(LocalProvisioner):
@@ -56,6 +58,7 @@ class BoxedKernelManager(AsyncKernelManager):
         client = super().client(**options)
         client.context.setsockopt(zmq.MAXMSGSIZE, LARGEST_MESSAGE)
         client.context.setsockopt(zmq.RCVHWM, MOST_MESSAGES)
+        client.context.setsockopt(zmq.SNDTIMEO, 1000 * SEND_SECONDS)
         return client
 
     @property
