@@ -6,6 +6,7 @@ The programs that are wrong are in ``only_on_gloo``, random ones that are right 
 import functools
 import inspect
 import re
+import threading
 import time
 
 import pytest
@@ -195,6 +196,31 @@ def test_no_thread_of_ours_communicates_where_streams_do():
     assert min(launch(communicating_threads, world_size=2, device="cpu").returns) > 0
 
 
+def two_threads_in_turns():
+    """In the same order on all ranks, as it happens."""
+    issued, over = threading.Event(), threading.Event()
+
+    def in_a_thread():
+        dist.all_reduce(torch.ones(2))
+        issued.set()
+        over.wait()
+
+    dist.all_reduce(torch.ones(2))
+    thread = threading.Thread(target=in_a_thread)
+    thread.start()
+    issued.wait()
+    try:
+        dist.all_reduce(torch.ones(2))
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_two_threads_do_not_share_a_communicator():
+    with pytest.raises(RankError, match="two threads use one communicator"):
+        launch(two_threads_in_turns, world_size=2, device="strict")
+
+
 # ---- what was wrong in ringzero itself: each fault put back, and named
 
 
@@ -250,7 +276,7 @@ def without_waiting_for_the_side_stream():
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        # Where the other ranks come to it in another order, they may say so first.
+        # Ranks that come to it in another order may say so first: ``two_threads_in_turns`` has one answer.
         (with_threads_where_streams_are, "two threads use one communicator|on NCCL these two meet"),
         (with_ungrouped_batches, "gloo forgives this, NCCL does not"),
         (without_waiting_for_a_round, r"first wait\(\) for"),

@@ -179,7 +179,8 @@ class Check:
                     run.problem = f"the check itself failed ({type(error).__name__}: {error}); report this"
 
     def _device_of(self, ranks, strict):
-        return devices.STRICT if strict else devices.of_a_check(self.device, ranks)
+        device = devices.of_a_check(self.device, ranks)
+        return devices.STRICT if strict and not devices.is_strict(device) else device
 
     def _judge(self, text, runs, claim, weight, is_hidden):
         reasons = (self._why_not(run, claim) for run in runs)
