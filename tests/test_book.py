@@ -324,6 +324,8 @@ def found_by_axe(page, **options):
     """``(rule, element, its HTML)`` of what is hard to use without eyes, hands or colours, but for the theme's own."""
     from axe_playwright_python.sync_playwright import Axe
 
+    # Colours fade in for up to 0.25 s while a page loads: what axe reads in that time is the contrast of no mode.
+    page.wait_for_function("document.getAnimations().length === 0")
     options |= {"resultTypes": ["violations"], "preload": False}  # a page on a disk may not ask for files
     formulas = {"exclude": [["mjx-container"]]}  # thousands of elements that MathJax makes, in the text's own colour
     return [
