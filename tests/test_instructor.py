@@ -128,6 +128,10 @@ ZIPS = {
         {"doejane_LATE_12_34_04_ddp-1.ipynb": b"late", "bitb_56_78_04_ddp.ipynb": b"b"},
         {"doejane": b"late", "bitb": b"b"},
     ),
+    "Canvas, two of one name": (
+        {"doejane_12_34_04_ddp.ipynb": b"1", "doejane_56_78_04_ddp-2.ipynb": b"2", "doejane_56_79_notes.ipynb": b"0"},
+        {"doejane_12": b"1", "doejane_56": b"2"},
+    ),
     "Moodle": ({"Jane Doe_77_assignsubmission_file_/04_ddp.ipynb": b"j"}, {"jane_doe_77": b"j"}),
     "folders": ({"class/ada/04_ddp/04_ddp.ipynb": b"a", "bob/04_ddp.ipynb": b"b"}, {"ada": b"a", "bob": b"b"}),
     "two of one": ({"ada/notes.ipynb": b"0", "ada/04_ddp.ipynb": b"1", "ada/other.ipynb": b"2"}, {"ada": b"1"}),
@@ -144,6 +148,20 @@ def test_notebooks_out_of_a_zip_file(made_by, tmp_path):
     found, left_out = collect.notebooks(tmp_path / "all.zip", "04_ddp")
     assert {student: content for student, (content, _) in found.items()} == expected
     assert len(left_out) == len(files) - len(expected)
+
+
+def test_a_file_that_cannot_be_read_is_left_out_alone(tmp_path):
+    with zipfile.ZipFile(tmp_path / "all.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("ada", "bob", "eve"):
+            archive.writestr(f"{name}/04_ddp.ipynb", name * 100)
+    entry = zipfile.ZipFile(tmp_path / "all.zip").getinfo("bob/04_ddp.ipynb")
+    content = bytearray((tmp_path / "all.zip").read_bytes())
+    content[entry.header_offset + 30 + len(entry.filename) + 3] ^= 255  # of what it holds, behind its header
+    (tmp_path / "all.zip").write_bytes(content)
+    found, left_out = collect.notebooks(tmp_path / "all.zip", "04_ddp")
+    assert sorted(found) == ["ada", "eve"]
+    (why,) = left_out
+    assert why.startswith("bob/04_ddp.ipynb: it cannot be read (")
 
 
 def test_collecting_puts_the_notebooks_in_their_place(course, tmp_path):

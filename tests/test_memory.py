@@ -328,6 +328,7 @@ def test_only_the_device_asked_for():
 
 def test_same_twice_and_nothing_stays_behind():
     model, optimizer, ids = gpt()
+    inherited = "resize_" not in vars(torch.UntypedStorage)
     resize = torch.UntypedStorage.resize_
     train(model, optimizer, ids, steps=1)
     first, second = train(model, optimizer, ids), train(model, optimizer, ids)
@@ -335,6 +336,7 @@ def test_same_twice_and_nothing_stays_behind():
     assert repr(first) == repr(second)
     assert memory._running == []
     assert torch.UntypedStorage.resize_ is resize
+    assert inherited == ("resize_" not in vars(torch.UntypedStorage))
     assert all(not p._backward_hooks for p in model.parameters())
     assert kept_for_backward(model, ids) > 0, "no hook of ours is on"
     with first:

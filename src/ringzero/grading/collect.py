@@ -11,6 +11,8 @@ Only bytes are read: no path of the zip file is written to, and no other file in
 
 import re
 import zipfile
+import zlib
+from collections import Counter
 from pathlib import Path, PurePosixPath
 
 LARGEST = 50_000_000  # bytes of a notebook
@@ -18,39 +20,48 @@ CANVAS = re.compile(r"(?P<student_id>[a-z0-9'-]+)(?:_LATE)?_(?P<number>\d+)_\d+_
 MOODLE = re.compile(r"(?P<student_id>.+)_(?P<number>\d+)_assignsubmission_file_?(?:/.*)?")
 
 
+UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, OSError)  # encrypted, too
+
+
 class NotAZipError(ValueError):
     """The file is no zip file."""
 
 
-def student_of(path: str, lab: str) -> str:
-    """The student whose notebook ``path`` is, in a form that can name a folder; "" where that cannot be told."""
+def student_of(path: str, lab: str) -> tuple[str, str]:
+    """The student whose notebook ``path`` is, in a form that can name a folder; "" where that cannot be told.
+
+    And the student's number, if two students of one name differ by that alone.
+    """
     parts = PurePosixPath(path).parts
     folders = [part for part in parts[:-1] if part != lab]
     for folder in folders:
         if found := MOODLE.fullmatch(folder):
-            return _slug(f"{found['student_id']} {found['number']}")
+            return _slug(f"{found['student_id']} {found['number']}"), ""
     if found := CANVAS.fullmatch(parts[-1]):
-        return _slug(found["student_id"])
-    return _slug(folders[-1]) if folders else ""
+        return _slug(found["student_id"]), found["number"]
+    return _slug(folders[-1]) if folders else "", ""
 
 
 def notebooks(file: Path, lab: str) -> tuple[dict[str, tuple[bytes, str]], list[str]]:
     """``{student: (bytes, path in the zip file)}``, and a sentence for each file that was left out.
 
-    Of a student's several notebooks the one counts whose name begins with the lab's, then the one added last.
-    Raises NotAZipError.
+    Of a student's several notebooks the one counts whose name begins with the lab's, then the one added last. Students
+    of one name have their numbers behind it. Raises NotAZipError.
     """
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, IsADirectoryError):
         raise NotAZipError(f"{file} is no zip file. Download the submissions as one zip file.") from None
     best: dict[str, zipfile.ZipInfo] = {}
-    left_out = []
+    found, left_out = {}, []
     with archive:
-        for entry in archive.infolist():
-            if entry.is_dir() or "__MACOSX" in entry.filename or ".ipynb_checkpoints" in entry.filename:
-                continue
-            student = student_of(entry.filename, lab)
+        entries = [entry for entry in archive.infolist() if not _is_of_no_student(entry)]
+        people = {student_of(entry.filename, lab) for entry in entries if entry.filename.endswith(".ipynb")}
+        names = Counter(name for name, _ in people)
+        for entry in entries:
+            student, number = student_of(entry.filename, lab)
+            if names[student] > 1 and number:
+                student = f"{student}_{number}"
             if not entry.filename.endswith(".ipynb"):
                 left_out.append(f"{entry.filename}: not a notebook")
             elif not student:
@@ -63,7 +74,16 @@ def notebooks(file: Path, lab: str) -> tuple[dict[str, tuple[bytes, str]], list[
                 if student in best:
                     left_out.append(f"{best[student].filename}: {student} has {entry.filename}, too")
                 best[student] = entry
-        return {student: (archive.read(entry), entry.filename) for student, entry in best.items()}, left_out
+        for student, entry in best.items():
+            try:
+                found[student] = archive.read(entry), entry.filename
+            except UNREADABLE as error:
+                left_out.append(f"{entry.filename}: it cannot be read ({error})")
+    return found, left_out
+
+
+def _is_of_no_student(entry: zipfile.ZipInfo) -> bool:
+    return entry.is_dir() or "__MACOSX" in entry.filename or ".ipynb_checkpoints" in entry.filename
 
 
 def _is_of(lab: str, entry: zipfile.ZipInfo) -> bool:

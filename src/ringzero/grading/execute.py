@@ -59,6 +59,7 @@ SIGNS = {  # words in the reasons of a check's table, or in its error, that mean
     verdict.TAMPERING: re.compile(
         r"\S+ cannot be had: the notebook's kernel gave something else for it .*"
         r"|the ranks' records are not what crossed the network: .*"
+        r"|a program replaced what ranks are measured with: .*"
     ),
 }
 MOST_UNREADABLE = 100  # messages of a cell

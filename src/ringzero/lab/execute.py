@@ -12,6 +12,7 @@ from pathlib import Path
 
 import ringzero
 from ringzero.lab import budget, failure
+from ringzero.lab.altered import ALTERED
 from ringzero.lab.handle import Handle
 from ringzero.lab.on_rank import GO_ON, play
 from ringzero.lab.runs import Run
@@ -67,6 +68,7 @@ def _launch(runs, students, harness, device, ended):
         forged = str(error) if error is not None and str(error).startswith(FORGED) else None
         if error is None and sandbox.limits_asked_for() is not None and device == "cpu" and not runs[0].case.strict:
             forged = _other_records(of_case, done.trace)
+        forged = forged or _altered(of_case)
         if forged is not None:  # then nothing that these ranks say counts
             for run in runs:
                 run.printed = printed
@@ -121,6 +123,15 @@ def _other_records(of_case, trace):
             return (
                 f"{FORGED}: rank {rank} reported {len(reported)} operations other than the {len(recorded)} it recorded"
             )
+    return None
+
+
+def _altered(of_case):
+    """What a rank was measured with that a program had replaced, in words; None if all was as it is in the package."""
+    for reports in of_case:
+        for rank, report in enumerate(reports):
+            if report is not None and (name := report.get("altered")) is not None:
+                return f"{ALTERED}: {name}, on rank {rank}"
     return None
 
 

@@ -309,6 +309,7 @@ def _resizes_noticed():
     Sharded training frees and restores parameters with it.
     """
     original = torch.UntypedStorage.resize_
+    inherited = "resize_" not in vars(torch.UntypedStorage)
 
     def resize_(storage, size):
         result = original(storage, size)
@@ -321,4 +322,7 @@ def _resizes_noticed():
     try:
         yield
     finally:
-        torch.UntypedStorage.resize_ = original
+        if inherited:
+            del torch.UntypedStorage.resize_
+        else:
+            torch.UntypedStorage.resize_ = original
