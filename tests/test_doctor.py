@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from ringzero import doctor
 from ringzero.cli import main
+from ringzero.processes import sandbox
 
 NAMES = ["Python", "torch", "GPUs", "cores", "memory", "ports", "ranks", "leftover ranks", "book", "labs", "grading"]
 OPTIONAL = ["chromium", "sandbox", "witness", "cluster"]
@@ -61,6 +62,26 @@ def test_a_program_that_is_there_but_not_allowed_is_told_from_a_missing_one(monk
     code, found = findings(monkeypatch, [name])
     assert (code, found[name]["state"]) == (0, "degraded")
     assert "Operation not permitted" in found[name]["what"]
+
+
+@pytest.mark.skipif(sandbox.missing_ability() is not None, reason=f"{sandbox.missing_ability()}")
+@pytest.mark.parametrize(
+    ("lines", "state", "words"),
+    [
+        ("", "ok", "at most 8 GiB of memory, 1000 processes and threads, files of 1 GiB"),
+        ("limits = {'memory': 2**31, 'gpus': True}", "ok", "at most 2 GiB of memory, 1000"),
+        ("limits = {'memory': 2**31, 'gpus': True}", "ok", "in /tmp, GPUs, 120 s a cell"),
+        ("cell_seconds = 7", "ok", "7 s a cell, 300 s a notebook, 1 MB printed by a cell (as nbgrader_config.py in"),
+        ("sandbox = False", "degraded", "graded without one, with your rights"),
+        ("limits = {'gpu': True}", "degraded", "a sandbox has no limit 'gpu'. It has memory,"),
+    ],
+)
+def test_the_limits_in_force_are_those_of_the_configuration_here(monkeypatch, tmp_path, lines, state, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nbgrader_config.py").write_text(f"c = get_config()\nc.ExecuteWithPapermill.{lines}" if lines else "")
+    code, found = findings(monkeypatch, ["sandbox"])
+    assert (code, found["sandbox"]["state"]) == (0, state)
+    assert words in found["sandbox"]["what"]
 
 
 @pytest.mark.parametrize(

@@ -192,10 +192,36 @@ def sandbox() -> Finding:
     from ringzero.processes import sandbox as boxes
 
     missing = boxes.missing_ability.__wrapped__()  # not what was found earlier
-    if missing is None:
-        return Finding("sandbox", OK, f"submissions are graded in sandboxes, each with at most {boxes.Limits()}; {HOW}")
-    what, seen, fix = missing
-    return Finding("sandbox", DEGRADED, f"submissions are not graded here: it needs {what} ({seen})", fix)
+    if missing is not None:
+        what, seen, fix = missing
+        return Finding("sandbox", DEGRADED, f"submissions are not graded here: it needs {what} ({seen})", fix)
+    try:
+        box, clock = _limits_in_force()
+    except ImportError:  # no nbgrader: the check "grading" says so
+        box, clock = boxes.Limits(), ""
+    if box is None:
+        fix = "take c.ExecuteWithPapermill.sandbox out of nbgrader_config.py"
+        return Finding("sandbox", DEGRADED, f"submissions are graded without one, with your rights{clock}", fix)
+    return Finding("sandbox", OK, f"submissions are graded in sandboxes, each with at most {box}{clock}; {HOW}")
+
+
+def _limits_in_force():
+    """The limits of a box, or None; those of time and output in words. By the configuration in this folder, if any."""
+    from traitlets.config import Config, PyFileConfigLoader
+
+    from ringzero.grading.course import CONFIG
+    from ringzero.grading.execute import ExecuteWithPapermill, unknown_limit
+
+    there = os.path.exists(CONFIG)
+    config = PyFileConfigLoader(CONFIG, path=os.getcwd()).load_config() if there else Config()
+    if unknown := unknown_limit(config):
+        raise ValueError(unknown)
+    settings = ExecuteWithPapermill(config=config).settings()
+    clock = (
+        f", {settings.cell_seconds:g} s a cell, {settings.notebook_seconds:g} s a notebook, "
+        f"{settings.output_bytes / 1e6:g} MB printed by a cell"
+    )
+    return settings.box, clock + (f" (as {CONFIG} in this folder says)" if there else "")
 
 
 @check

@@ -74,9 +74,8 @@ UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError
 
 def why_not_here(config):
     """Why this machine does not grade with this configuration, as a sentence that says what to do; None if it does."""
-    known = [field.name for field in fields(sandbox.Limits)]
-    if unknown := [name for name in config.ExecuteWithPapermill.get("limits", {}) if name not in known]:
-        return f"Nothing was graded: a sandbox has no limit {unknown[0]!r}. It has {', '.join(known)}"
+    if unknown := unknown_limit(config):
+        return f"Nothing was graded: {unknown}"
     if not config.ExecuteWithPapermill.get("sandbox", True) or (missing := sandbox.missing_ability()) is None:
         return None
     what, seen, fix = missing
@@ -84,6 +83,13 @@ def why_not_here(config):
         f"Nothing was graded: a sandbox needs {what} ({seen}). {fix}. Or, if you trust each submission with your files "
         "and with its own score: --ExecuteWithPapermill.sandbox=False"
     )
+
+
+def unknown_limit(config):
+    """A sentence about a limit in this configuration that does not exist; None if all do."""
+    known = [field.name for field in fields(sandbox.Limits)]
+    unknown = [name for name in config.ExecuteWithPapermill.get("limits", {}) if name not in known]
+    return f"a sandbox has no limit {unknown[0]!r}. It has {', '.join(known)}" if unknown else None
 
 
 @dataclass(frozen=True)
