@@ -218,13 +218,16 @@ class MemoryWatch:
 
 def _started() -> tuple[list[psutil.Process], list[psutil.Process]]:
     """The processes in boxes of what this process started, and those outside."""
-    everyone = psutil.Process().children(recursive=True)
     boxed: dict[int, psutil.Process] = {}
-    for process in everyone:
+    outside: dict[int, psutil.Process] = {}
+    boxes = set()
+    for process in psutil.Process().children(recursive=True):  # each behind its parent
         with contextlib.suppress(psutil.Error):
+            parent = process.ppid()
+            (boxed if parent in boxed or parent in boxes else outside)[process.pid] = process
             if process.name() == "bwrap":
-                boxed |= {child.pid: child for child in process.children(recursive=True)}
-    return list(boxed.values()), [process for process in everyone if process.pid not in boxed]
+                boxes.add(process.pid)
+    return list(boxed.values()), list(outside.values())
 
 
 def _resident(process: psutil.Process) -> int:
