@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import click
 
@@ -207,13 +208,10 @@ def sandbox() -> Finding:
 
 def _limits_in_force():
     """The limits of a box, or None; those of time and output in words. By the configuration in this folder, if any."""
-    from traitlets.config import Config, PyFileConfigLoader
-
-    from ringzero.grading.course import CONFIG
+    from ringzero.grading.course import CONFIG, Course
     from ringzero.grading.execute import ExecuteWithPapermill, unknown_limit
 
-    there = os.path.exists(CONFIG)
-    config = PyFileConfigLoader(CONFIG, path=os.getcwd()).load_config() if there else Config()
+    config = Course(Path.cwd()).configuration()
     if unknown := unknown_limit(config):
         raise ValueError(unknown)
     settings = ExecuteWithPapermill(config=config).settings()
@@ -221,7 +219,7 @@ def _limits_in_force():
         f", {settings.cell_seconds:g} s a cell, {settings.notebook_seconds:g} s a notebook, "
         f"{settings.output_bytes / 1e6:g} MB printed by a cell"
     )
-    return settings.box, clock + (f" (as {CONFIG} in this folder says)" if there else "")
+    return settings.box, clock + (f" (as {CONFIG} in this folder says)" if config else "")
 
 
 @check

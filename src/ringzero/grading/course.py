@@ -78,9 +78,15 @@ class Course:
     def db_url(self):
         """The address of the gradebook: ``gradebook.db`` in the course directory, or what the configuration says."""
         from nbgrader.coursedir import CourseDirectory
-        from traitlets.config import PyFileConfigLoader
 
-        return CourseDirectory(config=PyFileConfigLoader(CONFIG, path=str(self.top)).load_config()).db_url
+        return CourseDirectory(config=self.configuration()).db_url
+
+    def configuration(self):
+        """What ``CONFIG`` says, as a ``traitlets.config.Config``; an empty one where there is no such file."""
+        from traitlets.config import Config, PyFileConfigLoader
+
+        there = (self.top / CONFIG).is_file()
+        return PyFileConfigLoader(CONFIG, path=str(self.top)).load_config() if there else Config()
 
     def gradebook(self):
         """nbgrader's ``Gradebook``, to be used with ``with``."""
