@@ -164,6 +164,17 @@ def test_a_file_that_cannot_be_read_is_left_out_alone(tmp_path):
     assert why.startswith("bob/04_ddp.ipynb: it cannot be read (")
 
 
+def test_of_two_the_one_that_can_be_read(tmp_path):
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for name in ("04_ddp.ipynb", "04_ddp_again.ipynb"):
+            archive.writestr(f"ada/{name}", name)
+    content = (tmp_path / "all.zip").read_bytes().replace(b"ipynb04_ddp_again", b"ipynb04_ddp_AGAIN")  # not its CRC
+    (tmp_path / "all.zip").write_bytes(content)
+    found, left_out = collect.notebooks(tmp_path / "all.zip", "04_ddp")
+    assert found == {"ada": (b"04_ddp.ipynb", "ada/04_ddp.ipynb")}
+    assert len(left_out) == 1
+
+
 def test_collecting_puts_the_notebooks_in_their_place(course, tmp_path):
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         archive.writestr("eve/final.ipynb", b"whatever")

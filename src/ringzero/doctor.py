@@ -1,6 +1,7 @@
 """``ringzero doctor``: what this machine can do for the course, what is degraded, and how to mend it."""
 
 import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
@@ -196,10 +197,8 @@ def sandbox() -> Finding:
     if missing is not None:
         what, seen, fix = missing
         return Finding("sandbox", DEGRADED, f"submissions are not graded here: it needs {what} ({seen})", fix)
-    try:
-        box, clock = _limits_in_force()
-    except ImportError:  # no nbgrader: the check "grading" says so
-        box, clock = boxes.Limits(), ""
+    there = importlib.util.find_spec("nbgrader") is not None  # else the check "grading" says so
+    box, clock = _limits_in_force() if there else (boxes.Limits(), "")
     if box is None:
         fix = "take c.ExecuteWithPapermill.sandbox out of nbgrader_config.py"
         return Finding("sandbox", DEGRADED, f"submissions are graded without one, with your rights{clock}", fix)
@@ -211,15 +210,15 @@ def _limits_in_force():
     from ringzero.grading.course import CONFIG, Course
     from ringzero.grading.execute import ExecuteWithPapermill, unknown_limit
 
-    config = Course(Path.cwd()).configuration()
-    if unknown := unknown_limit(config):
+    config = Course(Path.cwd()).configuration() if Path(CONFIG).is_file() else None
+    if config is not None and (unknown := unknown_limit(config)):
         raise ValueError(unknown)
     settings = ExecuteWithPapermill(config=config).settings()
     clock = (
         f", {settings.cell_seconds:g} s a cell, {settings.notebook_seconds:g} s a notebook, "
         f"{settings.output_bytes / 1e6:g} MB printed by a cell"
     )
-    return settings.box, clock + (f" (as {CONFIG} in this folder says)" if config else "")
+    return settings.box, clock + (f" (as {CONFIG} in this folder says)" if config is not None else "")
 
 
 @check

@@ -18,9 +18,8 @@ from pathlib import Path, PurePosixPath
 LARGEST = 50_000_000  # bytes of a notebook
 CANVAS = re.compile(r"(?P<student_id>[a-z0-9'-]+)(?:_LATE)?_(?P<number>\d+)_\d+_(?P<file_id>.+?)(?:-\d+)?\.ipynb")
 MOODLE = re.compile(r"(?P<student_id>.+)_(?P<number>\d+)_assignsubmission_file_?(?:/.*)?")
-
-
-UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, OSError)  # encrypted, too
+# What reading an entry raises: where it is damaged, encrypted (RuntimeError) or compressed in a way not known here.
+UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError)
 
 
 class NotAZipError(ValueError):
@@ -52,8 +51,8 @@ def notebooks(file: Path, lab: str) -> tuple[dict[str, tuple[bytes, str]], list[
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, IsADirectoryError):
         raise NotAZipError(f"{file} is no zip file. Download the submissions as one zip file.") from None
-    best: dict[str, zipfile.ZipInfo] = {}
-    found, left_out = {}, []
+    found: dict[str, tuple[bytes, str]] = {}
+    left_out = []
     with archive:
         entries = [entry for entry in archive.infolist() if not _is_of_no_student(entry)]
         people = {student_of(entry.filename, lab) for entry in entries if entry.filename.endswith(".ipynb")}
@@ -68,17 +67,17 @@ def notebooks(file: Path, lab: str) -> tuple[dict[str, tuple[bytes, str]], list[
                 left_out.append(f"{entry.filename}: its name does not say whose it is")
             elif entry.file_size > LARGEST:
                 left_out.append(f"{entry.filename}: {entry.file_size} bytes, over the limit of {LARGEST}")
-            elif student in best and _is_of(lab, best[student]) and not _is_of(lab, entry):
-                left_out.append(f"{entry.filename}: {student} has {best[student].filename}, too")
+            elif student in found and _is_of(lab, found[student][1]) and not _is_of(lab, entry.filename):
+                left_out.append(f"{entry.filename}: {student} has {found[student][1]}, too")
             else:
-                if student in best:
-                    left_out.append(f"{best[student].filename}: {student} has {entry.filename}, too")
-                best[student] = entry
-        for student, entry in best.items():
-            try:
-                found[student] = archive.read(entry), entry.filename
-            except UNREADABLE as error:
-                left_out.append(f"{entry.filename}: it cannot be read ({error})")
+                try:
+                    content = archive.read(entry)
+                except UNREADABLE as error:
+                    left_out.append(f"{entry.filename}: it cannot be read ({error})")
+                    continue
+                if student in found:
+                    left_out.append(f"{found[student][1]}: {student} has {entry.filename}, too")
+                found[student] = content, entry.filename
     return found, left_out
 
 
@@ -86,8 +85,8 @@ def _is_of_no_student(entry: zipfile.ZipInfo) -> bool:
     return entry.is_dir() or "__MACOSX" in entry.filename or ".ipynb_checkpoints" in entry.filename
 
 
-def _is_of(lab: str, entry: zipfile.ZipInfo) -> bool:
-    name = PurePosixPath(entry.filename).name
+def _is_of(lab: str, path: str) -> bool:
+    name = PurePosixPath(path).name
     found = CANVAS.fullmatch(name)
     return (found["file_id"] if found else name).startswith(lab)
 

@@ -82,11 +82,10 @@ class Course:
         return CourseDirectory(config=self.configuration()).db_url
 
     def configuration(self):
-        """What ``CONFIG`` says, as a ``traitlets.config.Config``; an empty one where there is no such file."""
-        from traitlets.config import Config, PyFileConfigLoader
+        """What ``CONFIG`` says, as a ``traitlets.config.Config``. Raises ConfigFileNotFound where there is none."""
+        from traitlets.config import PyFileConfigLoader
 
-        there = (self.top / CONFIG).is_file()
-        return PyFileConfigLoader(CONFIG, path=str(self.top)).load_config() if there else Config()
+        return PyFileConfigLoader(CONFIG, path=str(self.top)).load_config()
 
     def gradebook(self):
         """nbgrader's ``Gradebook``, to be used with ``with``."""

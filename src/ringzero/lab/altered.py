@@ -1,8 +1,8 @@
 """Whether a program on a rank replaced what the rank is measured with: functions of this package, of torch, the clock.
 
 A rank counts its own bytes and reads its own clock, so a program that replaces ``MemoryTimeline.history`` has the count
-that it likes. ``measures`` finds what was replaced and is so still when a case ends. It is no prison: a program that
-puts everything back in time, or changes the objects in which these functions keep their numbers, is not found.
+that it likes. ``measures`` finds what was replaced, if it is still replaced when a case ends. It is no prison: a
+program that puts everything back before, or changes the objects in which these functions keep numbers, is not found.
 """
 
 import sys
@@ -32,7 +32,7 @@ def measures() -> Callable[[], str | None]:
     """Note what this process measures with, and return a function that says what was replaced since.
 
     It returns the full name of a function, class, property or constant that is not the one it was, or None. Modules
-    imported since do not count. All that it uses lies inside it, where no name leads.
+    imported since do not count. Its helpers are nested functions, so a student's program cannot replace them by name.
     """
 
     def things() -> Iterator[tuple[str, ModuleType | type]]:
