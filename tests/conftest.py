@@ -16,7 +16,18 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium on t
 
 # Groups of tests that take longest. They begin first, so that no worker is left alone with one of them at the end.
 SLOWEST = (
-    *("test_book", "lab 06", "lab 04", "test_grading", "lab 02", "lab 01", "test_generated_faults", "lab 09", "lab 03"),
+    *(
+        "test_book",
+        "test_hostile",
+        "lab 06",
+        "lab 04",
+        "test_grading",
+        "lab 02",
+        "lab 01",
+        "test_generated_faults",
+        "lab 09",
+        "lab 03",
+    ),
     *(
         "test_peers",
         "test_cluster",

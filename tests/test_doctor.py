@@ -1,6 +1,7 @@
 """``ringzero doctor``: findings a person can act on; a missing optional part never fails it, a missing torch does."""
 
 import importlib.metadata
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -82,6 +83,17 @@ def test_the_limits_in_force_are_those_of_the_configuration_here(monkeypatch, tm
     code, found = findings(monkeypatch, ["sandbox"])
     assert (code, found["sandbox"]["state"]) == (0, state)
     assert words in found["sandbox"]["what"]
+
+
+@pytest.mark.skipif(sandbox.missing_ability() is not None, reason=f"{sandbox.missing_ability()}")
+def test_without_nbgrader_a_box_has_the_limits_that_any_box_has(monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "nbgrader" else find(name))
+    monkeypatch.setattr(doctor, "_limits_in_force", None)  # it needs nbgrader
+    code, found = findings(monkeypatch, ["sandbox"])
+    assert (code, found["sandbox"]["state"]) == (0, "ok")
+    assert "at most 8 GiB of memory, 1000 processes" in found["sandbox"]["what"]
+    assert "a cell" not in found["sandbox"]["what"]
 
 
 @pytest.mark.parametrize(

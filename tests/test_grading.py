@@ -212,6 +212,12 @@ def test_exit_status_and_log_name_who_needs_a_person(graded):
     assert {name for name in CLASS if f"{name}:" in told} == {name for name in CLASS if name.startswith("i_")}
 
 
+def test_each_line_of_the_log_says_whose_it_is(graded):
+    lines = [line for line in graded.done.stderr.splitlines() if line.startswith("[AutogradeApp")]
+    assert lines
+    assert not [line for line in lines if "A person must look" not in line and not any(name in line for name in CLASS)]
+
+
 def test_nothing_is_left_running_or_lying_about(graded):
     assert graded.left == set()
 

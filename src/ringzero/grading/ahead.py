@@ -27,9 +27,6 @@ EACH_WORKER = 16  # notebooks under way or done: so many can a slow one hold up
 ANSWER_SECONDS = 20  # how long a scheduler may take to answer, and to have a worker
 SAY_SECONDS = 30  # so often a wait without any worker is said
 
-_log = logging.getLogger(__name__)
-_log.addHandler(logging.NullHandler())  # a worker's terminal is nobody's
-_log.propagate = False
 _one_at_a_time = threading.Lock()  # a fence takes all new processes of its process for the notebook's
 
 
@@ -110,11 +107,11 @@ class Ahead:
             future = self._client.submit(_execute, nb, self._settings, of_package(), pure=False, retries=2)
             self._under_way.append((_key(nb), future))
 
-    def __call__(self, nb, settings, log):
+    def __call__(self, nb, settings):
         """As ``execute.run``."""
         key = _key(nb)
         if all(key != other for other, _ in self._under_way):  # the submission changed while its turn came
-            return execute.run(nb, settings, log)
+            return execute.run(nb, settings)
         while self._under_way[0][0] != key:  # one whose turn came, but not to its execution
             self._under_way.popleft()[1].cancel()
         _, future = self._under_way.popleft()
@@ -147,4 +144,4 @@ def _execute(nb, settings, package):
         raise NoWorkersError(lacks)
     with _one_at_a_time:
         end_leftovers()  # of a worker that was lost here
-        return execute.run(nb, settings, _log)
+        return execute.run(nb, settings)

@@ -12,6 +12,7 @@ about the notebook goes to ``resources["ringzero_verdict"]``.
 """
 
 import copy
+import logging
 import math
 import re
 import shutil
@@ -71,6 +72,11 @@ READ = (*SHOWN, "status", "execute_input", "clear_output")
 # What a reader of messages raises where they are not as the kernel's protocol has them.
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, TraitError, ValidationError)
 
+# For nbclient, which says of a cell that was stopped what the notes say with its number, but not whose it is.
+_nobody_reads = logging.getLogger(__name__)
+_nobody_reads.addHandler(logging.NullHandler())
+_nobody_reads.propagate = False
+
 
 def why_not_here(config):
     """Why this machine does not grade with this configuration, as a sentence that says what to do; None if it does."""
@@ -128,7 +134,7 @@ class ExecuteWithPapermill(NbGraderPreprocessor):
         return Settings(dict(self.parameters), *limits, box, self.seal)
 
     def preprocess(self, nb, resources):
-        ran, notes, seconds = (runner.get() or run)(nb, self.settings(), self.log)
+        ran, notes, seconds = (runner.get() or run)(nb, self.settings())
         for cell, after in zip(nb.cells, ran, strict=True):
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = after.outputs, after.execution_count
@@ -141,7 +147,7 @@ class ExecuteWithPapermill(NbGraderPreprocessor):
 runner: ContextVar[Callable | None] = ContextVar("runner", default=None)
 
 
-def run(nb, settings, log):
+def run(nb, settings):
     """Run a copy of ``nb``: the cells as they came out, what happened as ``[(kind, sentence)]``, the seconds it took.
 
     Raises only for faults of the grader, such as a kernel that does not start.
@@ -173,7 +179,6 @@ def run(nb, settings, log):
             fence=fence,
             settings=settings,
             notes=notes,
-            log=log,
         )
     seconds = round(time.monotonic() - start, 2)
     return [cell for cell in nb.cells if not _is_injected(cell)], notes, seconds
@@ -208,11 +213,11 @@ class GradingEngine(Engine):
     """papermill's engine for grading: ``fence``, ``settings`` and ``notes`` as in ``run``."""
 
     @classmethod
-    def execute_managed_notebook(cls, nb_man, kernel_name, *, fence, settings, notes, log, **_):
+    def execute_managed_notebook(cls, nb_man, kernel_name, *, fence, settings, notes, **_):
         client = GradingClient(
             nb_man,
             kernel_name=kernel_name,
-            log=log,
+            log=_nobody_reads,
             allow_errors=True,
             startup_timeout=600,
             iopub_timeout=INTERRUPT_SECONDS,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
+from unittest import mock  # it puts back what was there, and takes out what was only inherited
 
 import torch
 import torch.distributed as dist
@@ -54,8 +55,7 @@ def payloads(note: Callable[[], None] | None = None) -> Iterator[list[torch.Tens
     with ExitStack() as stack:
         for name, place in GIVEN.items():
             method = vars(TracedProcessGroup)[name]
-            stack.callback(setattr, TracedProcessGroup, name, method)
-            setattr(TracedProcessGroup, name, _keeping(method, place, given, note))
+            stack.enter_context(mock.patch.object(TracedProcessGroup, name, _keeping(method, place, given, note)))
         stack.enter_context(no_other_way())
         yield given
 
@@ -73,11 +73,8 @@ def doubled() -> Iterator[None]:
             tensor.detach().mul_(2)
         return allreduce(self, tensors, *args, **options)
 
-    TracedProcessGroup.allreduce = doubling  # type: ignore[method-assign, assignment]
-    try:
+    with mock.patch.object(TracedProcessGroup, "allreduce", doubling):
         yield
-    finally:
-        TracedProcessGroup.allreduce = allreduce  # type: ignore[method-assign]
 
 
 def _keeping(method: Callable, place: int, given: list, note: Callable | None) -> Callable:
@@ -115,22 +112,17 @@ def no_other_way() -> Iterator[None]:
         for name in STORES:
             kind = getattr(dist, name, None)
             if kind is not None:
-                stack.callback(setattr, kind, "__init__", kind.__init__)
-                kind.__init__ = _refuse
+                stack.enter_context(mock.patch.object(kind, "__init__", _refuse))
         if "_get_backend" not in vars(TracedProcessGroup):  # it is there inside another ``no_other_way``
-            stack.callback(delattr, TracedProcessGroup, "_get_backend")
-            TracedProcessGroup._get_backend = _for_torch_alone(TracedProcessGroup._get_backend)  # type: ignore[method-assign]
-        stack.callback(setattr, dist.ProcessGroup, "get_group_store", dist.ProcessGroup.get_group_store)
-        dist.ProcessGroup.get_group_store = _refuse  # type: ignore[method-assign]
+            asked = _for_torch_alone(TracedProcessGroup._get_backend)
+            stack.enter_context(mock.patch.object(TracedProcessGroup, "_get_backend", asked))
+        stack.enter_context(mock.patch.object(dist.ProcessGroup, "get_group_store", _refuse))
         for thing, names in _writers():
             for name in names:
-                if name in vars(thing):
-                    stack.callback(setattr, thing, name, vars(thing)[name])
-                else:  # inherited
-                    stack.callback(delattr, thing, name)
-                setattr(thing, name, staticmethod(_no_file) if isinstance(thing, type) else _no_file)
-        stack.callback(setattr, torch._C, "PyTorchFileWriter", torch._C.PyTorchFileWriter)
-        torch._C.PyTorchFileWriter = _into_buffers_alone(torch._C.PyTorchFileWriter)  # type: ignore[assignment,misc]
+                refusing = staticmethod(_no_file) if isinstance(thing, type) else _no_file
+                stack.enter_context(mock.patch.object(thing, name, refusing, create=True))
+        writer = _into_buffers_alone(torch._C.PyTorchFileWriter)
+        stack.enter_context(mock.patch.object(torch._C, "PyTorchFileWriter", writer))
         world: dict[Any, Any] = distributed_c10d._world.pg_map
         for group, (backend, store) in list(world.items()):
             stack.callback(partial(world.__setitem__, group, (backend, store)))

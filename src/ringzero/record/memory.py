@@ -30,6 +30,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
+from unittest import mock  # it takes out again what was only inherited
 
 import torch
 from torch.autograd.graph import saved_tensors_hooks
@@ -309,7 +310,6 @@ def _resizes_noticed():
     Sharded training frees and restores parameters with it.
     """
     original = torch.UntypedStorage.resize_
-    inherited = "resize_" not in vars(torch.UntypedStorage)
 
     def resize_(storage, size):
         result = original(storage, size)
@@ -318,11 +318,5 @@ def _resizes_noticed():
                 timeline._see_storage(storage)
         return result
 
-    torch.UntypedStorage.resize_ = resize_
-    try:
+    with mock.patch.object(torch.UntypedStorage, "resize_", resize_):
         yield
-    finally:
-        if inherited:
-            del torch.UntypedStorage.resize_
-        else:
-            torch.UntypedStorage.resize_ = original
