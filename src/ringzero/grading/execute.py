@@ -72,7 +72,7 @@ READ = (*SHOWN, "status", "execute_input", "clear_output")
 # What a reader of messages raises where they are not as the kernel's protocol has them.
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, TraitError, ValidationError)
 
-# For nbclient, which says of a cell that was stopped what the notes say with its number, but not whose it is.
+# nbclient logs that it stopped a cell, without the student's name. The verdict says it with the name.
 _nobody_reads = logging.getLogger(__name__)
 _nobody_reads.addHandler(logging.NullHandler())
 _nobody_reads.propagate = False

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
-from unittest import mock  # it puts back what was there, and takes out what was only inherited
+from unittest import mock  # patch.object can also undo the override of an inherited method
 
 import torch
 import torch.distributed as dist

@@ -30,7 +30,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
-from unittest import mock  # it takes out again what was only inherited
+from unittest import mock  # patch.object can also undo the override of an inherited method
 
 import torch
 from torch.autograd.graph import saved_tensors_hooks
