@@ -13,7 +13,7 @@ import torch.distributed as dist
 from ringzero import all_reduce, launch
 from ringzero.data_parallel import DistributedDataParallel
 from ringzero.processes import sandbox, tap
-from ringzero.ranks import RankError, pool
+from ringzero.ranks import RankError, pool, witness
 from ringzero.ranks.witness import DATA, FORGED, HELLO_BYTES, ON_THE_WIRE, PREAMBLE, Sent, Stream, Wire, contradiction
 from ringzero.record import recorder
 from ringzero.record.operation import Operation
@@ -127,6 +127,16 @@ def training():
 def test_honest_records_stand(program, n):
     launch(program, world_size=n, trace=True)
     assert pool._current.witness is not None
+
+
+@in_a_box
+@pytest.mark.parametrize(("program", "looked"), [(every_kind, False), (groups, True)])
+def test_only_connections_that_ranks_do_not_name_are_looked_for(monkeypatch, program, looked):
+    """To look for them takes a good part of a short call's time."""
+    looks, look = [], witness._streams_of
+    monkeypatch.setattr(witness, "_streams_of", lambda pids: looks.append(pids) or look(pids))
+    launch(program, world_size=4, trace=True)
+    assert bool(looks) is looked
 
 
 WHOLE = Counter({(ON_THE_WIRE["all_reduce"], 320): 1})  # of 40 numbers on 2 ranks

@@ -227,7 +227,7 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
     lost: dict[int, str] = {}
     ended: set[int] = set()  # by themselves, while the others wrote their stacks
     if warm.witness is not None:
-        warm.witness.begin()
+        warm.witness.begin(world_size)
     warm.send(running, message)
     try:
         deadline, failed, deadlocked = start + timeout, False, False
@@ -289,7 +289,8 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
         and not message["nodes"]
         and not lost
     ):
-        wire = warm.witness.end({rank: warm.connections.get(rank, []) for rank in range(world_size)})
+        connections = {rank: warm.connections.get(rank, []) for rank in range(world_size)}
+        wire = warm.witness.end(connections, over=start + seconds)
         if (forged := witness.contradiction(wire, trace, world_size)) is not None:
             raise RankError(forged[1], forged[0], output)
     return Ranks(returns, output, seconds, trace if message["trace"] else [], lost)

@@ -17,8 +17,9 @@ import os
 import re
 import struct
 import threading
+import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,21 +128,27 @@ class Witness:
         self._pids, self._tap, self._lock = pids, Tap(pids[0]), threading.Lock()
         self._streams: dict[Ports, Stream] = {}
         self._ranks: dict[Ports, int] = {}  # whose stream it is, where it was found out
+        self._of_all = 0  # how many streams the group of all ranks has
         self._foreign: list[str] = []
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="witness of ranks", daemon=True)
         self._thread.start()
 
-    def begin(self) -> None:
-        """A call begins: what crossed before is forgotten."""
+    def begin(self, ranks: int) -> None:
+        """A call on so many ranks begins: what crossed before is forgotten."""
         with self._lock:
+            self._of_all = ranks * (ranks - 1)
             self._take()
             self._streams, self._ranks, self._foreign = {}, {}, []
             self._tap.lost()
 
-    def end(self, connections: dict[int, Iterable[Ports]]) -> Wire:
-        """What crossed since ``begin``. ``connections`` are the streams of each rank, as far as they are known."""
-        self._closed.wait(2 * RETIRE_MS / 1000)  # what the kernel has not handed over yet
+    def end(self, connections: Mapping[int, Iterable[Ports]], over: float) -> Wire:
+        """What crossed since ``begin``. ``connections`` are each rank's streams of the group of all.
+
+        ``over``: when the last rank had ended, by ``time.monotonic``.
+        """
+        handed_over = over + 2 * RETIRE_MS / 1000  # by the kernel
+        self._closed.wait(max(0.0, handed_over - time.monotonic()))
         with self._lock:
             self._take()
             known = self._ranks | {ports: rank for rank, all_of_it in connections.items() for ports in all_of_it}
@@ -179,7 +186,10 @@ class Witness:
             self._ranks |= _streams_of(self._pids)
 
     def _look_at(self, packet: memoryview) -> bool:
-        """Take one packet; whether it has data of a stream of which nobody knows whose it is."""
+        """Take one packet; whether it has data of a stream of which nobody will say whose it is.
+
+        The ranks say it of the group of all, with which they begin. To find out costs milliseconds.
+        """
         if packet[0] >> 4 != 4 or packet[9] != TCP:
             self._foreign.append("something else than TCP")
             return False
@@ -193,7 +203,7 @@ class Witness:
         if stream is None or not data:  # a connection from before the call: torchrun's
             return False
         stream.take(sequence, data)
-        return (source, target) not in self._ranks
+        return len(self._streams) > self._of_all and (source, target) not in self._ranks
 
 
 def contradiction(wire: Wire, trace: list[Operation], world_size: int) -> tuple[int, str] | None:
