@@ -3,15 +3,20 @@
 
 import ast
 import builtins
+import contextlib
 import os
+import signal
+import stat
 import subprocess
 import sys
 
 import pytest
 from traitlets.config import Config
 
+from ringzero import launch
 from ringzero.grading import build_labs, course, execute, submission
 from ringzero.processes import sandbox
+from ringzero.ranks import pool
 
 LAB = "02_ring_allreduce"
 PARAMETERS = {"WORLD_SIZE", "DEVICE"}
@@ -82,6 +87,38 @@ def test_ranks_in_a_box_do_not_see_the_graders_environment():
         assert "GLOO_SOCKET_IFNAME" in done.stdout
         seen.append("swordfish" in done.stdout)
     assert seen == [True, False]
+
+
+@boxed
+def test_ranks_in_a_box_begin_as_others_do(monkeypatch):
+    def beginning():  # in a box there is no module of tests
+        there = [number for number in range(100) if os.path.exists(f"/proc/self/fd/{number}")]
+        sockets = sum(stat.S_ISSOCK(os.fstat(number).st_mode) for number in there)
+        ways = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)]
+        return hash("ring"), sockets, str(ways)
+
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    others = launch(beginning, world_size=4).returns
+    monkeypatch.setenv(*next(iter(sandbox.asking_for(sandbox.Limits()).items())))
+    pool.stop()
+    try:
+        ranks = launch(beginning, world_size=4).returns
+    finally:
+        pool.stop()
+    assert [rank[1:] for rank in ranks] == [rank[1:] for rank in others]
+    even, odd, *same = [rank[0] for rank in ranks]
+    assert (same, even == odd) == ([even, odd], False)  # two orders of a set's elements
+
+
+@boxed
+@pytest.mark.parametrize("in_a_box", [False, True])
+def test_torchrun_ends_when_its_ranks_have_ended(monkeypatch, in_a_box):
+    if in_a_box:
+        monkeypatch.setenv(*next(iter(sandbox.asking_for(sandbox.Limits()).items())))
+    with contextlib.closing(pool.Pool(2)) as ranks:
+        for connection in ranks.workers:
+            connection.close()
+        ranks.agent.wait(300)
 
 
 def test_a_limit_that_no_sandbox_has_is_named():

@@ -23,6 +23,10 @@ from ringzero.ranks.witness import Witness
 
 INTERPRETERS = 2  # see ``warm_rank``
 RANKS = 8  # of this process's pool, at least: one more costs milliseconds, and a later call with more ranks seconds
+# ``python -m torch.distributed.run``, whose imports take a tenth less time so: see ``warm_rank``.
+TORCHRUN = "import gc; gc.disable(); from torch.distributed.run import main; gc.freeze(); gc.enable(); main()"
+FORKED = ("--start-method", "fork", "--run-path", warm_rank.__file__)  # torchrun forks its workers, which run this file
+STARTED = ("-m", warm_rank.__name__)
 MARK = "RINGZERO_POOL"  # in the environment of all that a pool starts: the folder of its pool
 # glibc gives freed memory back to the system, and every page that is taken again costs a microsecond: up to a tenth of
 # a training step. A rank keeps up to 256 MiB of what it frees, in pieces of up to 32 MiB.
@@ -91,7 +95,9 @@ class Pool:
             sandbox.open_to_ranks(self.directory, address)
             listener.listen(self.world_size)
             listener.settimeout(0.1)
-            worker = ["-m", "ringzero.ranks.warm_rank", str(address), str(self.world_size), *options]
+            # While a submission is graded, two pools start at the same time: the one in a box imports torch twice, not
+            # three times. Only on Linux, where boxes are: elsewhere it may not be safe to fork torchrun's threads.
+            worker = [*(FORKED if self.in_a_box else STARTED), str(address), str(self.world_size), *options]
             torchrun = torchrun_command(min(INTERPRETERS, self.world_size), self.directory / "logs")
             # torch._dynamo makes a folder for inductor's files when it is imported: it goes with the pool.
             cache = {"TORCHINDUCTOR_CACHE_DIR": str(self.directory / "inductor")}
@@ -214,7 +220,7 @@ class Pool:
 
 def torchrun_command(workers: int, log_directory: str | Path) -> list[str]:
     """The command line of one node's ``torchrun`` for so many ``workers``; ``--standalone`` takes a free port."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(workers)]
+    command = [sys.executable, "-c", TORCHRUN, "--standalone", "--nproc-per-node", str(workers)]
     return [*command, "--log-dir", str(log_directory)]
 
 

@@ -3,8 +3,10 @@
 ``torchrun`` starts two interpreters, which import torch and fork the ranks: one the even ranks, one the odd ones. To
 import takes two seconds of a core and 150 MB, so it is done twice and not by every rank. Forked from one interpreter,
 all ranks would iterate over sets in one order, and hide the programs that depend on that order and hang on a real
-cluster. Each rank connects to the socket of the pool that asked for it, says which rank it is, and then serves one call
-at a time:
+cluster. In a box, torchrun forks the first interpreter from itself.
+
+Each rank connects to the socket of the pool that asked for it, says which rank it is, and then serves one call at a
+time:
 
     pool -> worker   {"call": directory, "world_size": n, ...}     fork a child that runs the job
     pool -> worker   {"stack": true}                               have the child write where it is
@@ -21,11 +23,13 @@ import faulthandler
 import gc
 import importlib.util
 import json
+import multiprocessing
 import os
 import re
 import select
 import signal
 import socket
+import stat
 import sys
 import tempfile
 import time
@@ -52,7 +56,7 @@ LOOK_SECONDS = 0.005  # between two looks at which ranks are done, where some ma
 
 def main(socket_path: str, ranks: int, warm: bool, foreseen: Iterable[str] = ()) -> None:
     """Import what calls need, fork this interpreter's share of the ``ranks``, and stay until all have ended."""
-    _import([*WARM, *foreseen] if warm else [])
+    import_once([*WARM, *foreseen] if warm else [])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the notebook's to handle
     for rank in range(int(os.environ["LOCAL_RANK"]), ranks, int(os.environ["LOCAL_WORLD_SIZE"])):
         if os.fork() == 0:
@@ -123,10 +127,10 @@ def serve(rank: int, socket_path: str, warm: bool) -> None:
             with open(told, "rb") as file:
                 connections = json.loads(file.read() or b"[]")
             connection.sendall(json.dumps({"exit": status, "connections": connections}).encode() + b"\n")
-            _import(wished)
+            import_once(wished)
 
 
-def _import(modules: Iterable[str]) -> None:
+def import_once(modules: Iterable[str]) -> None:
     """Import once what calls would have to import each."""
     gc.disable()  # to look through what an import makes, again and again, takes up to a third of its time
     for module in modules:
@@ -308,12 +312,12 @@ def _init_process_group(rank: int, job: dict[str, Any], call: Path) -> "Store":
 def _connections() -> list[tuple[int, int]]:
     """The TCP connections of this process: ``(own port, the other's)`` each."""
     found = []
-    for descriptor in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
-        with contextlib.suppress(OSError):  # no socket, or one that is not connected
-            shared = socket.socket(fileno=os.dup(int(descriptor)))
-            with shared:
-                if shared.family == socket.AF_INET:
-                    found.append((shared.getsockname()[1], shared.getpeername()[1]))
+    for descriptor in map(int, os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ()):
+        with contextlib.suppress(OSError):  # it listed them, or is not connected
+            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                with socket.socket(fileno=os.dup(descriptor)) as shared:
+                    if shared.family == socket.AF_INET:
+                        found.append((shared.getsockname()[1], shared.getpeername()[1]))
     return found
 
 
@@ -341,6 +345,23 @@ def _redirect_output(path: Path) -> None:
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
 
 
+def _leave_torchrun(arguments: list[str]) -> None:
+    """In a process that torchrun has forked: give up what is torchrun's. All but the first become new interpreters.
+
+    The first needs no import of torch. Its ranks must not have torchrun's connections, nor its way to end by a signal.
+    """
+    if os.environ["LOCAL_RANK"] != "0":
+        os.execv(sys.executable, [sys.executable, "-m", "ringzero.ranks.warm_rank", *arguments])
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
+        with contextlib.suppress(OSError):  # the one that lists them
+            if descriptor > 2 and not stat.S_ISFIFO(os.fstat(descriptor).st_mode):  # a pipe tells torchrun of our end
+                os.close(descriptor)
+    for name in os.environ["TORCHELASTIC_SIGNALS_TO_HANDLE"].split(","):
+        signal.signal(signal.Signals[name], signal.SIG_DFL)
+
+
 if __name__ == "__main__":
+    if multiprocessing.parent_process() is not None:
+        _leave_torchrun(sys.argv[1:])
     main(sys.argv[1], int(sys.argv[2]), "--cold" not in sys.argv, [name for name in sys.argv[3:] if name[:2] != "--"])
-    os._exit(0)
+    os._exit(1)  # with 0, torchrun would wait for what a function that it forked for returned
