@@ -11,6 +11,7 @@ cannot be stopped costs the cell it happened in and the cells after it; the grad
 about the notebook goes to ``resources["ringzero_verdict"]``.
 """
 
+import asyncio
 import copy
 import logging
 import math
@@ -48,11 +49,12 @@ from ringzero.processes.fence import MARK, Fence
 ENGINE = "ringzero-grading"
 STUDENT, TESTS, RANKS = "student", "tests", "ranks"  # folders: of the kernels' files, and of all that ranks write
 INTERRUPT_SECONDS = 5  # how long an interrupted cell has to stop before the kernel is killed
-RANKS_FOR_CHECKS = """import torch
-import ringzero.lab.checks
-import ringzero.ranks.pool
-ringzero.ranks.pool.acquire(1)
-del torch, ringzero"""
+# Where all ranks of checks would import the same thing, they start with it.
+RANKS_FOR_CHECKS = """from ringzero.ranks import pool, warm_rank
+warm_rank.import_once(["ringzero.lab.checks"])
+pool.wished.add("ringzero.lab.on_rank")
+pool.acquire(1)
+del pool, warm_rank"""
 STOP_PRINTING = 20  # a cell that printed this many times the output limit is interrupted at once
 SIGNS = {  # words in the reasons of a check's table, or in its error, that mean more than a wrong result
     verdict.LIMIT: re.compile(r"no end after \d+ s: .*"),
@@ -247,17 +249,18 @@ class GradingClient(PapermillNotebookClient):
         self._kernels = []
         try:
             if self.box is None:
-                self._connected(self._start(environment, STUDENT))
+                (self._students,) = self._connected(self._start(environment, STUDENT))
                 self._seal()
             else:
                 tests = self._start(environment | self._for_the_tests_kernel(self.box), TESTS)
                 students = self._start(environment, STUDENT, boxed=True)
                 shutil.copy(students.connection_file, self._how_to_reach_the_students())  # before a cell can change it
-                self._tests = self._connected(tests)
+                self._tests, self._students = self._connected(tests, students)
+                self.km, self.kc = self._tests
                 self._seal()
                 if any(utils.is_grade(cell) and "Check(" in cell.source for cell in self.nb.cells):
                     self._run_silently(RANKS_FOR_CHECKS)  # meanwhile the student's cells run
-                self._students = self._connected(students)
+                self.km, self.kc = self._students
             self.papermill_execute_cells()
         finally:
             for manager, client in self._kernels:
@@ -292,12 +295,15 @@ class GradingClient(PapermillNotebookClient):
         self._kernels.append((self.km, None))
         return self.km
 
-    def _connected(self, manager):
-        self._kernels.remove((manager, None))
-        self.km = manager
-        self.start_new_kernel_client()
-        self._kernels.append((self.km, self.kc))
-        return self.km, self.kc
+    def _connected(self, *managers):
+        """Each kernel's manager and client, when all are ready. A client waits 0.2 s for its kernel to be silent."""
+        self._kernels = [(manager, manager.client()) for manager in managers]
+        for _, client in self._kernels:
+            client.start_channels()
+            client.allow_stdin = False
+        run_sync(_all_ready)([client for _, client in self._kernels], self.startup_timeout)
+        self.km, self.kc = self._kernels[0]
+        return self._kernels
 
     def _for_the_tests_kernel(self, box):
         """What the environment of the tests' kernel says more: where the student's is, and which box ranks get."""
@@ -505,6 +511,10 @@ class GradingClient(PapermillNotebookClient):
         if (verdict.LIMIT, sentence) not in self.notes:
             self.notes.append((verdict.LIMIT, sentence))
             cell.outputs.append(new_output("stream", name="stdout", text=f"\n{sentence}\n"))
+
+
+async def _all_ready(clients, seconds):
+    await asyncio.gather(*(client.wait_for_ready(timeout=seconds) for client in clients))
 
 
 def settle(nb):

@@ -1,6 +1,8 @@
 """A kernel in a box: jupyter_client's local provisioner, with bubblewrap around the kernel (``processes/sandbox``)."""
 
+import contextlib
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ LARGEST_MESSAGE = 20_000_000  # bytes; a larger one ends the connection
 MOST_MESSAGES = 20  # that wait to be read; the kernel keeps or drops what is more
 # For a message to the kernel to be taken, else zmq.Again. A connection that zmq has ended never takes one.
 SEND_SECONDS = 10
+END_SECONDS = 1
 
 
 class SandboxProvisioner(LocalProvisioner):
@@ -41,6 +44,13 @@ class SandboxProvisioner(LocalProvisioner):
             self.interrupt()
         else:
             await super().send_signal(signum)
+
+    async def kill(self, restart: bool = False) -> None:
+        """Kill the box and await its end, which takes milliseconds; jupyter_client would look every 0.1 s."""
+        await super().kill(restart)
+        if self.process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(END_SECONDS)
 
     def interrupt(self) -> None:
         """Send SIGINT to the kernel."""
