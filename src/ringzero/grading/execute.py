@@ -250,6 +250,7 @@ class GradingClient(PapermillNotebookClient):
         try:
             if self.box is None:
                 (self._students,) = self._connected(self._start(environment, STUDENT))
+                self.km, self.kc = self._students
                 self._seal()
             else:
                 tests = self._start(environment | self._for_the_tests_kernel(self.box), TESTS)
@@ -302,7 +303,6 @@ class GradingClient(PapermillNotebookClient):
             client.start_channels()
             client.allow_stdin = False
         run_sync(_all_ready)([client for _, client in self._kernels], self.startup_timeout)
-        self.km, self.kc = self._kernels[0]
         return self._kernels
 
     def _for_the_tests_kernel(self, box):

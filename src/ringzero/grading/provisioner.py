@@ -18,7 +18,7 @@ LARGEST_MESSAGE = 20_000_000  # bytes; a larger one ends the connection
 MOST_MESSAGES = 20  # that wait to be read; the kernel keeps or drops what is more
 # For a message to the kernel to be taken, else zmq.Again. A connection that zmq has ended never takes one.
 SEND_SECONDS = 10
-END_SECONDS = 1
+END_SECONDS = 1  # far above what a killed box takes
 
 
 class SandboxProvisioner(LocalProvisioner):

@@ -186,9 +186,10 @@ class Witness:
             self._ranks |= _streams_of(self._pids)
 
     def _look_at(self, packet: memoryview) -> bool:
-        """Take one packet; whether it has data of a stream of which nobody will say whose it is.
+        """Take one packet; whether the system must be asked whose stream it is of.
 
-        The ranks say it of the group of all, with which they begin. To find out costs milliseconds.
+        It takes milliseconds. It is asked for data of unknown streams, once there are more streams than the group of
+        all ranks has: those the ranks name themselves.
         """
         if packet[0] >> 4 != 4 or packet[9] != TCP:
             self._foreign.append("something else than TCP")
