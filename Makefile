@@ -1,46 +1,55 @@
 # `make course` on a fresh machine: everything a reader, student or instructor needs. `make test`: what CI runs.
 PYTHON ?= python3
-VENV := .venv
-BIN := $(VENV)/bin
+SYSTEM_PYTHON := $(shell command -v $(PYTHON))
+BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+TESTS := -n 3 --dist loadscope --no-loadscope-reorder
+STEP := "$(SYSTEM_PYTHON)" src/one_at_a_time.py
 
 .DEFAULT_GOAL := course
-.PHONY: course book labs lab class test install clean
+.NOTPARALLEL:
+.PHONY: course install labs lab class book test nightly checks lock clean
 
-course: book labs class
+course: labs class book
 	@echo
-	@echo "The site:   _build/html/index.html"
 	@echo "The labs:   make lab   (JupyterLab, open on labs/)"
 	@echo "The class:  course/    (submitted, autograded, feedback; nbgrader's own layout)"
+	@echo "The site:   _build/html/index.html"
 
-install: $(VENV)/installed
-
-$(VENV)/installed: requirements.txt constraints.txt pyproject.toml
-	@command -v $(PYTHON) >/dev/null || { echo "make: '$(PYTHON)' is not on the PATH. Install Python 3.11 or newer, or say which: make PYTHON=/path/to/python3.12"; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $$($(PYTHON) --version) is too old; the course needs Python 3.11 or newer. Say which: make PYTHON=/path/to/python3.12"; exit 1; }
-	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "make: this Python has no venv module. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -r requirements.txt -c constraints.txt || { echo "make: pip could not install requirements.txt. If it names a connection, check that this machine reaches a package index (pip config list), then run make again: what is installed is kept."; exit 1; }
-	$(BIN)/python -m pip install --quiet --no-deps --editable .
-	touch $@
-
-book: install
-	$(BIN)/jupyter-book build book/
+install:
+	@test -n "$(SYSTEM_PYTHON)" || { echo "make: '$(PYTHON)' is not on the PATH. Install Python 3.11 or newer, or say which: make PYTHON=/path/to/python3.12"; exit 1; }
+	@"$(SYSTEM_PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $$("$(SYSTEM_PYTHON)" --version 2>&1) is too old; the course needs Python 3.11 or newer. Say which: make PYTHON=/path/to/python3.12"; exit 1; }
+	@$(STEP) "$(SYSTEM_PYTHON)" src/install.py $(if $(filter file,$(origin PYTHON)),,--this-python)
 
 labs: install
-	$(BIN)/python -m ringzero.grading.build_labs
+	@$(STEP) $(BIN)/python -m ringzero.grading.build_labs
+	@echo "The labs are ready: 'make lab' in another terminal opens them."
 
 lab: labs
-	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/labs
+	@$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) --LabApp.default_url=/lab/tree/labs
 
 class: install
-	$(BIN)/python -m ringzero.grading.course
+	@echo "Grading three sample submissions, one of which hangs: about a minute."
+	@$(STEP) $(BIN)/python -m ringzero.grading.course --only perfect partly_right hangs
 
-test: install
+book: install
+	@echo "Running and building the pages: about four minutes the first time; later those that changed."
+	@$(STEP) $(BIN)/jupyter-book build book/
+	@echo "The site is ready: _build/html/index.html"
+
+test: checks book
+	$(BIN)/python -m pytest $(TESTS)
+
+nightly: checks book
+	$(BIN)/python -m pytest $(TESTS) --thorough
+
+checks: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
+
+lock: install
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate requirements.txt -o constraints.txt
 
 clean:
 	rm -rf _build
