@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ringzero.ranks import call, pool
-from tests.in_turn import in_turn
+from tests import in_turn
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = "--no-sandbox --disable-gpu --disable-background-networking --no-first-run --disable-component-update"
@@ -23,13 +23,28 @@ SLOWEST = (
     "test_data_parallel", "test_transformers", "test_launch", "test_bench_launch",
 )  # fmt: skip
 
-# Tests of which one in so many runs, unless all are asked for; with 2 ranks all do.
+# Tests of which one in so many runs, unless all are asked for: others with each commit.
 PARTS = {
-    "test_wrong_solution_loses_points[": 16,
-    "test_wrong_solution_loses_points_with_other_numbers[": 140,
+    "test_wrong_solution_loses_points[": 48,
+    "test_wrong_solution_loses_points_with_other_numbers[": 280,
     "test_reference_gets_every_point_with_other_numbers[": 11,
-    "test_other_numbers_of_ranks[": 4,
+    "test_other_numbers_of_ranks[": 6,
+    "test_same_points_the_second_time[": 5,
+    "test_a_page_in_light_and_dark[": 3,
+    "test_a_page_fits_a_telephone[": 3,
+    "test_the_text_of_figures_can_be_read_on_a_telephone[": 3,
+    "test_axe_finds_only_what_is_the_theme_s[": 3,
+    "test_axe_can_read_all_text_in_dark_mode[": 3,
+    "test_without_a_script_and_on_paper_the_figure_stays[": 3,
+    "test_all_ranks_send_what_the_formula_says_and_the_loss_falls[": 3,
+    "test_the_lock_file_resolves[": 3,
 }
+
+# Only with ``--thorough``: what a change rarely breaks and what takes minutes.
+NIGHTLY = {
+    "test_bench_grading", "test_bench_launch", "test_bench_offload", "test_gradebook_server", "test_gradescope",
+    "test_grading_ahead", "test_grading_killed", "test_one_submission", "test_seminar",
+}  # fmt: skip
 
 torch.set_num_threads(1)  # threads of one process wait for each other where the cores are taken by other tests
 
@@ -49,14 +64,20 @@ def group_of(nodeid):
     return Path(file).stem
 
 
+def pytest_configure(config):
+    in_turn.thorough = config.getoption("thorough")
+
+
 def pytest_collection_modifyitems(config, items):
     """The slowest groups first. Of tests that are many and alike some, others with each commit."""
+    left = set()
     for test, parts in PARTS.items():
-        some = [item for item in items if test in item.nodeid and not item.nodeid.endswith("-2]")]
-        left = {*some} - {*in_turn(some, parts, config)}
-        if left:
-            config.hook.pytest_deselected(items=[*left])
-            items[:] = [item for item in items if item not in left]
+        some = [item for item in items if test in item.nodeid]
+        left |= {*some} - {*in_turn.in_turn(some, parts)}
+    if not config.option.file_or_dir and not in_turn.thorough:  # who names a file gets its tests
+        left |= {item for item in items if group_of(item.nodeid) in NIGHTLY}
+    config.hook.pytest_deselected(items=[*left])
+    items[:] = [item for item in items if item not in left]
     places = {name: place for place, name in enumerate(SLOWEST)}
     items.sort(key=lambda item: places.get(group_of(item.nodeid), len(places)))
 
@@ -85,8 +106,8 @@ def pytest_addoption(parser):
     parser.addoption(
         "--thorough",
         action="store_true",
-        help="try every wrong solution, with other sizes and models too, and all numbers of ranks; otherwise some, and "
-        "others with each commit",
+        help="everything, as `make nightly`: every wrong solution, with other sizes and models too, all numbers of "
+        "ranks, every hostile submission, and tests that take minutes; otherwise some, and others with each commit",
     )
     parser.addoption("--published", metavar="FILE", help="check the package against this file of published numbers")
 

@@ -4,11 +4,13 @@ import functools
 import subprocess
 from pathlib import Path
 
+thorough = False  # ``pytest --thorough``: conftest.py sets it before tests are collected
 
-def in_turn(things, parts, config):
+
+def in_turn(things, parts):
     """Every ``parts``-th of ``things``, others with each commit; all of them with ``pytest --thorough``."""
     things = list(things)
-    return things if config.getoption("thorough") else things[number_of_the_commit() % parts :: parts]
+    return things if thorough else things[number_of_the_commit() % parts :: parts]
 
 
 @functools.cache

@@ -40,7 +40,7 @@ def test_each_part_of_the_page_is_promised_something():
 
 def pytest_generate_tests(metafunc):
     if "part" in metafunc.fixturenames:
-        metafunc.parametrize("part", in_turn(PROMISED, len(PROMISED), metafunc.config))
+        metafunc.parametrize("part", in_turn(PROMISED, len(PROMISED)))
 
 
 def test_the_commands_print_what_the_page_says(part, tmp_path):

@@ -47,7 +47,7 @@ def test_what_the_table_calls_right_is_right(trainer, world_size, request):
     """On 3 ranks half of them in turn, without torch.compile, which takes seconds."""
     names = [name for name in BEHAVIOURS if TABLE[name][trainer] == outcomes.RIGHT]
     if world_size == 3:
-        names = in_turn([name for name in names if "torch.compile" not in name], 2, request.config)
+        names = in_turn([name for name in names if "torch.compile" not in name], 2)
     for rank in launch(outcomes.on_a_rank, names, trainer, world_size=world_size).returns:
         for name, state in zip(names, rank, strict=True):
             assert outcomes.is_close(outcomes.alone(name), state), name
