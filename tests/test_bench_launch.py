@@ -22,7 +22,7 @@ def test_bench_launch_writes_rows_and_names_a_missing_peer(tmp_path, monkeypatch
     done = CliRunner().invoke(main, ["bench", "launch", *small])
     assert done.exit_code == 0, done.output
     assert (
-        "not measured: ipyparallel, warm engines: ipyparallel is not installed: pip install 'ringzero[bench]'"
+        'not measured: ipyparallel, warm engines: ipyparallel is not installed: pip install "ringzero[bench]"'
         in done.output
     )
     rows = json.loads(file.read_text())

@@ -258,7 +258,7 @@ def test_a_machine_that_cannot_says_what_is_missing_and_how_to_get_it(monkeypatc
     with monkeypatch.context() as without:
         without.setattr(module, "NEW_NETWORK", ("false",))
         without.setattr(importlib.util, "find_spec", lambda name: None)
-        seen("needs pyroute2: not installed. pip install pyroute2")
+        seen(r'needs pyroute2: not installed. pip install "ringzero\[cluster\]"')
     with monkeypatch.context() as without:
         without.setattr(sys, "platform", "darwin")
         without.setattr(module, "NEW_NETWORK", ("false",))

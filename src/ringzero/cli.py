@@ -1,13 +1,38 @@
-"""The ``ringzero`` command. Each subcommand imports what it needs when it runs, so ``--help`` is immediate."""
+"""The ``ringzero`` command. Each subcommand imports what it needs when it runs, so ``--help`` is immediate.
+
+``pip install ringzero`` brings what the library needs. A room that needs more has it from an extra. Where a package is
+missing, the command says which extra brings it.
+"""
 
 import importlib
+import traceback
 from typing import Any
 
 import click
 
+EXTRAS = {"bench": "bench", "figures": "labs", "grading": "grading", "lab": "labs", "ranks": "cluster"}  # {room: extra}
+
+
+def missing(error: ModuleNotFoundError) -> str:
+    """The sentence for a package that is not installed: the room whose import failed says which extra brings it.
+
+    Raises the ``error`` again if it is about a module of ringzero itself.
+    """
+    package = (error.name or "").split(".")[0]
+    if package in ("", "ringzero"):
+        raise error
+    modules = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    rooms = [module.split(".")[1] for module in modules if module.startswith("ringzero.")]
+    extra = next((EXTRAS[room] for room in reversed(rooms) if room in EXTRAS), None)
+    brings = f"ringzero[{extra}]" if extra else "ringzero"
+    return f'this needs {package}, which is not installed: pip install "{brings}"'
+
 
 class LazyGroup(click.Group):
-    """A group whose subcommands are ``{name: "module:attribute"}``, imported when asked for."""
+    """A group whose subcommands are ``{name: "module:attribute"}``, imported when asked for.
+
+    One whose packages are not all installed is listed with what it needs. To call it is an error that says so.
+    """
 
     def __init__(self, *args: Any, lazy: dict[str, str] | None = None, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -20,7 +45,27 @@ class LazyGroup(click.Group):
         if name not in self.lazy:
             return super().get_command(context, name)
         module, attribute = self.lazy[name].split(":")
-        return getattr(importlib.import_module(module), attribute)
+        try:
+            return getattr(importlib.import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            return _left_out(name, missing(error))
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except ModuleNotFoundError as error:
+            raise click.ClickException(missing(error)) from None
+
+
+def _left_out(name: str, why: str) -> click.Command:
+    """In place of a command that cannot be imported: takes any arguments, and says ``why``."""
+
+    def fail() -> None:
+        raise click.ClickException(why)
+
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    extra = why.rpartition("pip install ")[2]
+    return click.Command(name, settings, fail, help=f"Not here: {why}", short_help=f"(needs {extra})")
 
 
 @click.group(

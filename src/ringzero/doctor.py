@@ -59,7 +59,7 @@ def torch() -> Finding:
         import torch as module
         import torch.distributed as dist
     except ImportError as error:
-        return Finding("torch", BROKEN, str(error), "pip install -r requirements.txt -c constraints.txt")
+        return Finding("torch", BROKEN, str(error), _installing("torch"))
     if not dist.is_available() or not dist.is_gloo_available():
         return Finding("torch", BROKEN, f"{module.__version__} without gloo", "install torch from PyPI with pip")
     if tuple(map(int, module.__version__.split("+")[0].split(".")[:2])) < (2, 11):
@@ -149,6 +149,12 @@ def leftovers() -> Finding:
     return Finding("leftover ranks", OK, "none")
 
 
+def _installing(packages: str) -> str:
+    """How to install them: a checkout has all of them, at the versions that its tests run with."""
+    in_a_checkout = (Path(__file__).parents[2] / "requirements.txt").is_file()
+    return f"pip install {'-r requirements.txt -c constraints.txt' if in_a_checkout else packages}"
+
+
 def _packages(extra: str, names: list[str]) -> Finding:
     missing = []
     for name in names:
@@ -157,9 +163,7 @@ def _packages(extra: str, names: list[str]) -> Finding:
         except importlib.metadata.PackageNotFoundError:
             missing.append(name)
     if missing:
-        return Finding(
-            extra, DEGRADED, f"without {', '.join(missing)}", "pip install -r requirements.txt -c constraints.txt"
-        )
+        return Finding(extra, DEGRADED, f"without {', '.join(missing)}", _installing(f'"ringzero[{extra}]"'))
     return Finding(extra, OK, ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names))
 
 

@@ -35,12 +35,10 @@ def rows(rates=RATES, steps=STEPS, progress=lambda rates: rates):
 @options.json_option
 def command(rates, json_file):
     """Bandwidth of the emulated cluster beside what was asked; a training step there, overlapped beside naive."""
-    from tqdm import tqdm
-
     from ringzero.ranks.cluster import ClusterUnavailable
 
     try:
-        made = rows(rates.split(","), progress=tqdm)
+        made = rows(rates.split(","), progress=options.progress)
     except (ClusterUnavailable, ValueError) as error:
         raise click.ClickException(str(error)) from None
     for row in made:

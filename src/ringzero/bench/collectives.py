@@ -248,13 +248,11 @@ def _names(choices):
 @options.json_option
 def command(collectives, algorithms, world_sizes, sizes, device, backend, json_file):
     """Every collective beside the backend's own (gloo, NCCL), in nccl-tests' columns."""
-    from tqdm import tqdm
-
     device = device or {named: device for device, named in BACKENDS.items()}.get(backend, "cpu")
     if backend not in (None, BACKENDS[device]):
         raise click.ClickException(f"--backend {backend} takes no tensors on {device}; {device} has {BACKENDS[device]}")
     try:
-        found = lines(collectives, world_sizes, sizes, algorithms, device, progress=tqdm)
+        found = lines(collectives, world_sizes, sizes, algorithms, device, progress=options.progress)
     except ValueError as error:
         raise click.ClickException(str(error)) from None
     made = rows(found)

@@ -102,10 +102,8 @@ def _start():
 @options.json_option
 def command(programs, healthy, jobs, json_file):
     """Random programs with one known fault each: are the rank and the line named? Is a correct one accused?"""
-    from tqdm import tqdm
-
     cases = faults_and_numbers(programs) + [("correct", number) for number in range(healthy)]
-    verdicts = list(tqdm(judge_all(cases, jobs), total=len(cases)))
+    verdicts = list(options.progress(judge_all(cases, jobs), len(cases)))
     click.echo(f"{'fault':<24} {'programs':>8} {'named right':>12}")
     rows = []
     for kind in [*FAULTS, "correct"]:

@@ -103,8 +103,9 @@ def text(rows):
 @options.json_option
 def command(lab, submissions, repeats, json_file):
     """A class graded in sandboxes, beside stock nbgrader with cold torchrun, and without sandboxes."""
-    from tqdm import tqdm
-
-    measured = rows(lab, submissions, repeats, progress=tqdm)
+    try:
+        measured = rows(lab, submissions, repeats, progress=options.progress)
+    except FileNotFoundError as error:  # a wheel without the repository around it
+        raise click.ClickException(str(error)) from None
     click.echo(text(measured))
     results.write(measured, json_file)

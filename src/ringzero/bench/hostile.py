@@ -326,9 +326,7 @@ def rows(calls=CALLS, progress=lambda hostile: hostile):
 @options.json_option
 def command(calls, json_file):
     """What hostile calls of launch leave behind; exit status 1 when it is anything."""
-    from tqdm import tqdm
-
-    counted = rows(calls, progress=tqdm)
+    counted = rows(calls, progress=options.progress)
     for row in counted:
         click.echo(f"{row['name']}: {row['metric']}: {row['ours']} left behind")
     results.write(counted, json_file)

@@ -165,7 +165,7 @@ def timed(call, world_size):
 def rows(world_sizes=WORLD_SIZES, calls=CALLS, repeats=REPEATS, peers_at=PEERS_AT, progress=lambda plan: plan):
     """Measure; ``(rows, {peer: why it was left out})``. A row about ours alone has no peer, and None for its ratio."""
     skipped = {
-        name: f"{peer.package} is not installed: pip install 'ringzero[bench]'"
+        name: f'{peer.package} is not installed: pip install "ringzero[bench]"'
         for name, peer in PEERS.items()
         if importlib.util.find_spec(peer.package) is None
     }
@@ -273,9 +273,7 @@ def text(rows):
 @options.json_option
 def command(world_sizes, calls, repeats, peers_at, json_file):
     """A call on N warm ranks beside torchrun, spawn, notebook_launcher, ipyparallel."""
-    from tqdm import tqdm
-
-    measured, skipped = rows(world_sizes, calls, min(repeats, calls), peers_at, progress=tqdm)
+    measured, skipped = rows(world_sizes, calls, min(repeats, calls), peers_at, progress=options.progress)
     for name, why in skipped.items():
         click.echo(f"not measured: {name}: {why}")
     click.echo(text(measured))

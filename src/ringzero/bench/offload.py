@@ -176,6 +176,4 @@ def file_rate(folder, steps):
 @options.json_option
 def command(steps, folder, json_file):
     """States on the host and in files: a step's time beside what its copies, its AdamW and the disk must take."""
-    from tqdm import tqdm
-
-    bench_steps.print_and_write(rows(steps=steps, folder=folder, progress=tqdm), json_file)
+    bench_steps.print_and_write(rows(steps=steps, folder=folder, progress=options.progress), json_file)

@@ -1,8 +1,12 @@
-"""The options that the benchmarks share, as click callbacks."""
+"""What the benchmarks' commands share: options, as click callbacks, and a bar that shows how far they are."""
 
-from typing import Any
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 import click
+
+Item = TypeVar("Item")
 
 json_option = click.option(
     "--json", "json_file", type=click.Path(dir_okay=False, writable=True), help="Also write the rows here."
@@ -32,3 +36,12 @@ def world_sizes(context: click.Context, parameter: Any, value: str) -> tuple[int
     if any(n < 1 for n in numbers):
         raise click.BadParameter(f"{value!r}: a world size is at least 1")
     return numbers
+
+
+def progress(items: Iterable[Item], length: int | None = None) -> Iterator[Item]:
+    """The ``items`` one by one, with a bar on stderr if a person is there to see it."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    with click.progressbar(items, length=length, file=sys.stderr) as bar:
+        yield from bar

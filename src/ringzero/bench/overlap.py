@@ -82,12 +82,10 @@ def summary(found):
 @options.json_option
 def command(links, steps, json_file):
     """DDP and ZeRO on two ranks: seconds of a step predicted and measured."""
-    from tqdm import tqdm
-
     from ringzero.ranks.cluster import ClusterUnavailable
 
     try:
-        made = rows(links.split(","), steps=steps, progress=tqdm)
+        made = rows(links.split(","), steps=steps, progress=options.progress)
     except (ClusterUnavailable, ValueError) as error:
         raise click.ClickException(str(error)) from None
     for row in made:

@@ -37,15 +37,13 @@ def rows(rates=RATES, names=NAMES, sizes=SIZES, seconds=SECONDS, progress=lambda
 @options.json_option
 def command(rates, algorithms, sizes, seconds, json_file):
     """All-reduces on two emulated nodes with two ranks each: seconds predicted and measured."""
-    from tqdm import tqdm
-
     from ringzero.ranks.cluster import ClusterUnavailable
 
     names = algorithms.split(",")
     if unknown := [name for name in names if name not in ALGORITHMS["all_reduce"]]:
         raise click.BadParameter(f"{', '.join(unknown)}: all_reduce has {', '.join(ALGORITHMS['all_reduce'])}")
     try:
-        made = rows(rates.split(","), names, sizes, seconds, progress=tqdm)
+        made = rows(rates.split(","), names, sizes, seconds, progress=options.progress)
     except (ClusterUnavailable, ValueError) as error:
         raise click.ClickException(str(error)) from None
     for row in made:

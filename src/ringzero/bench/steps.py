@@ -69,9 +69,7 @@ def command(name, help, rows, models, steps):
     @click.option("--steps", default=steps, show_default=True, type=click.IntRange(min=1))
     @options.json_option
     def bench(ranks, rates, models, steps, json_file):
-        from tqdm import tqdm
-
-        made = rows(ranks, () if rates == "none" else rates.split(","), models.split(","), steps, tqdm)
+        made = rows(ranks, () if rates == "none" else rates.split(","), models.split(","), steps, options.progress)
         print_and_write(made, json_file)
 
     return bench
@@ -85,9 +83,7 @@ def command_between_nodes(name, help, rows, steps):
     @click.option("--steps", default=steps, show_default=True, type=click.IntRange(min=1))
     @options.json_option
     def bench(rates, steps, json_file):
-        from tqdm import tqdm
-
-        print_and_write(rows(rates.split(","), steps, tqdm), json_file)
+        print_and_write(rows(rates.split(","), steps, options.progress), json_file)
 
     return bench
 

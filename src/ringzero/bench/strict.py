@@ -117,9 +117,7 @@ def _train(wrap):
 @options.json_option
 def command(iterations, json_file):
     """What NCCL's rules on the CPU cost beside gloo, in programs as small as those of a lab's checks."""
-    from tqdm import tqdm
-
-    made = rows(iterations, progress=tqdm)
+    made = rows(iterations, progress=options.progress)
     for row in made:
         click.echo(
             f"{row['name']:<24} {row['ours']:.3f} s strict, {row['peer']:.3f} s gloo: {1 / row['ratio']:.2f} times"

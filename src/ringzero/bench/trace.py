@@ -57,9 +57,7 @@ def measure(size, iterations):
 @options.json_option
 def command(json_file):
     """What recording every operation adds to a 16 MiB all-reduce."""
-    from tqdm import tqdm
-
-    made = rows(progress=tqdm)
+    made = rows(progress=options.progress)
     for row in made:
         click.echo(
             f"{row['name']:<36} {row['ours']:>8.2f} ms recorded, {row['peer']:>8.2f} ms not: "

@@ -68,14 +68,12 @@ def _rows(name, n, steps, ends, first, formula):
 @options.json_option
 def command(ranks, rate, steps, seeds, methods, bert, figure, json_file):
     """Servers, local SGD, gossip and compression beside data parallelism: loss, bytes and seconds."""
-    from tqdm import tqdm
-
     from ringzero.tasks import characters, sentences
 
     task = sentences.Sentences(bert) if bert else characters
     names = [name.strip() for name in methods.split(";")] if methods else None
     curves = {}
-    print_and_write(rows(ranks, rate, steps, seeds, names, task, tqdm, curves), json_file)
+    print_and_write(rows(ranks, rate, steps, seeds, names, task, options.progress, curves), json_file)
     if figure:
         with open(figure, "w") as file:
             file.write("<!doctype html><meta charset=utf-8><title>Unsynchronised training</title>")

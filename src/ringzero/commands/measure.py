@@ -26,8 +26,11 @@ def measure(ranks: int, inter_node: str | None, file: Path | None) -> None:
         else ringzero.Cluster(nodes=2, ranks_per_node=ranks // 2, inter_node=inter_node)
     )
     click.echo(f"measuring {ranks} ranks, about half a minute ...", err=True)
-    with cluster as here:
-        found, spread, _ = machine.measure(here)
+    try:
+        with cluster as here:
+            found, spread, _ = machine.measure(here)
+    except ringzero.ClusterUnavailable as error:
+        raise click.ClickException(str(error)) from None
     click.echo(f"{found.name}")
     for tokens, inputs, outputs, forward, backward in found.products:
         shape = f"{tokens:g} tokens x {inputs:g} x {outputs:g}"

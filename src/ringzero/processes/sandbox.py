@@ -117,8 +117,9 @@ def _gpus() -> list[str]:
 def _python() -> list[str]:
     """The interpreter's folders and this package's; not the repository around it."""
     package = Path(__file__).resolve().parents[1]
-    folders = {sys.prefix, sys.base_prefix, str(package)}
-    return sorted(folder for folder in folders if not folder.startswith("/usr/"))
+    folders = {Path(sys.prefix), Path(sys.base_prefix), package}
+    outermost = [folder for folder in folders if not folders.intersection(folder.parents)]  # a wheel lies in the first
+    return sorted(str(folder) for folder in outermost if not str(folder).startswith("/usr/"))
 
 
 def _ways_to(paths: Iterable[Path]) -> list[Path]:

@@ -167,7 +167,7 @@ def missing_ability(delay: bool = False) -> tuple[str, str, str] | None:
     if missing := [program for program in ("unshare", "nsenter") if shutil.which(program) is None]:
         return " and ".join(missing), "not on the PATH", "apt-get install util-linux"
     if importlib.util.find_spec("pyroute2") is None:
-        return "pyroute2", "not installed", "pip install pyroute2"
+        return "pyroute2", "not installed", 'pip install "ringzero[cluster]"'
     tried = subprocess.run([*NEW_NETWORK, "true"], capture_output=True, text=True, check=False)
     if tried.returncode:
         fix = "As root: sysctl kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0"
