@@ -45,7 +45,7 @@ def _seconds(act: Callable[[], object]) -> float:
 
 def _open(path: Path, flags: int) -> int:
     try:
-        return os.open(path, flags | os.O_DIRECT, 0o600)
+        return os.open(path, flags | getattr(os, "O_DIRECT", 0), 0o600)
     except OSError:
         return os.open(path, flags, 0o600)
 
@@ -65,6 +65,6 @@ def _write(path: Path, size: int) -> None:
     try:
         for place in range(0, size, CHUNK):
             os.pwritev(file, [memory], place)
-        os.fdatasync(file)
+        getattr(os, "fdatasync", os.fsync)(file)
     finally:
         os.close(file)

@@ -3,7 +3,7 @@
     | header 0 | header 1 | records of even generations | records of odd generations |
 
 A header says which generation it is of, and ends with a checksum. Whoever dies while writing leaves the generation
-before whole, with its header. Reads and writes go past the page cache (``O_DIRECT``) where the file system allows it:
+before whole, with its header. Reads and writes go past the page cache (``O_DIRECT``) where the system has that:
 what is read once a step would only push other pages out.
 """
 
@@ -51,7 +51,7 @@ class Records:
         """A new file, in place of one that may be there."""
         self._open(os.O_CREAT | os.O_TRUNC)
         try:
-            os.posix_fallocate(self._file, 0, self.bytes)
+            _take_room(self._file, self.bytes)
         except OSError as error:
             os.unlink(self.path)
             free = os.statvfs(self.path.parent).f_bavail * os.statvfs(self.path.parent).f_frsize
@@ -67,7 +67,7 @@ class Records:
 
     def _open(self, flags: int) -> None:
         try:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_DIRECT | flags, 0o600)
+            self._file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_DIRECT", 0) | flags, 0o600)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
@@ -99,7 +99,7 @@ class Records:
 
     def sync(self) -> None:
         """Return once all that was written is on the disk."""
-        os.fdatasync(self._file)
+        getattr(os, "fdatasync", os.fsync)(self._file)
 
     def commit(self, generation: int, about: Any) -> None:
         """From now on ``generation``, all of whose records are on the disk, is the last. ``about`` goes into JSON."""
@@ -128,6 +128,14 @@ class Records:
                 generation, about = json.loads(text)
                 found[generation] = about
         return found
+
+
+def _take_room(file: int, nbytes: int) -> None:
+    """Make the file so long, with its places on the disk where the system has a call for that (macOS has none)."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, nbytes)
+    else:
+        os.ftruncate(file, nbytes)
 
 
 def _all(move: Any, file: int, memory: torch.Tensor, place: int) -> None:
