@@ -16,6 +16,7 @@ from torch import nn
 
 from ringzero import RankError, launch
 from ringzero.costs import offload
+from ringzero.measure import disk
 from ringzero.record.memory import MemoryTimeline
 from ringzero.zero import STAGES, File, GradScaler, Host, ZeroPlusPlus, ZeroStage2, ZeroStage3, load, resident, save
 from ringzero.zero.records import ALIGNMENT, Records, aligned_memory
@@ -593,6 +594,22 @@ def test_parameters_may_be_added_on_the_host_and_not_in_files(tmp_path):
     for told, stayed in launch(adding, lambda: File(tmp_path), world_size=2).returns:
         assert "takes no more parameters" in told
         assert stayed  # and it goes on
+
+
+def test_a_file_of_records_without_what_only_linux_has(tmp_path, monkeypatch):
+    for name in ("O_DIRECT", "posix_fallocate", "fdatasync"):
+        monkeypatch.delattr(os, name, raising=False)
+    file = Records(tmp_path / "states", [ALIGNMENT, 2 * ALIGNMENT], header_bytes=100)
+    file.create()
+    source = aligned_memory(2 * ALIGNMENT).fill_(7)
+    file.write(1, 3, source)
+    file.sync()
+    file.commit(3, {"step": 5})
+    found = aligned_memory(2 * ALIGNMENT)
+    file.read(1, 3, found)
+    assert torch.equal(found, source)
+    assert file.headers() == {3: {"step": 5}}
+    assert set(disk.rates(tmp_path, nbytes=2**22, repeat=1)) == {"read", "write", "both"}
 
 
 def test_records_find_the_last_whole_generation(tmp_path):

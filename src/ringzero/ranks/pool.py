@@ -31,6 +31,7 @@ MARK = "RINGZERO_POOL"  # in the environment of all that a pool starts: the fold
 # glibc gives freed memory back to the system, and every page that is taken again costs a microsecond: up to a tenth of
 # a training step. A rank keeps up to 256 MiB of what it frees, in pieces of up to 32 MiB.
 KEPT = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**25}
+LOOPBACK = {"linux": "lo", "darwin": "lo0"}  # the interface's name
 START_SECONDS = 600.0  # far above what torchrun takes on a busy machine; one that fails ends and is seen at once
 GOODBYE_SECONDS = 5.0  # for a worker to end what its call started
 _current: "Pool | None" = None  # the pool of this process
@@ -233,9 +234,11 @@ def rank_environment(world_size: int, interface: str | None = None) -> dict[str,
         environment.setdefault(name, str(size))
     if interface is not None:
         environment["GLOO_SOCKET_IFNAME"] = interface
-    elif sys.platform == "linux":
+    elif sys.platform in LOOPBACK:
         # All ranks are on this machine; gloo would otherwise look up the host's name, which may not resolve.
-        environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        environment.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK[sys.platform])
+    # macOS ends a forked process in which a system library is used that started before the fork; ranks are forked.
+    environment.setdefault("OBJC_DISABLE_INITIALIZE_FORK_SAFETY", "YES")
     # A rank finds the package that started it, installed or not.
     package_root = str(Path(__file__).resolve().parents[2])
     environment["PYTHONPATH"] = os.pathsep.join(
