@@ -103,9 +103,12 @@ def text(rows):
 @options.json_option
 def command(lab, submissions, repeats, json_file):
     """A class graded in sandboxes, beside stock nbgrader with cold torchrun, and without sandboxes."""
+    from ringzero.grading import course
+
     try:
-        measured = rows(lab, submissions, repeats, progress=options.progress)
-    except FileNotFoundError as error:  # a wheel without the repository around it
+        course.repository()
+    except FileNotFoundError as error:
         raise click.ClickException(str(error)) from None
+    measured = rows(lab, submissions, repeats, progress=options.progress)
     click.echo(text(measured))
     results.write(measured, json_file)
