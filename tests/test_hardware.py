@@ -43,10 +43,11 @@ def test_peaks_from_the_parts_of_a_gpu():
     assert hw.nvlink_from_lanes(12.5, lanes=2, links=18) == hw.nvlink("H100")
 
 
-@pytest.mark.parametrize("name", ["H100", "h100", "NVIDIA H100 SXM5 80GB", "NVIDIA-H100-80GB"])
+@pytest.mark.parametrize("name", ["H100", "h100", "NVIDIA H100 SXM5 80GB", "NVIDIA-H100-80GB", "NVIDIA H100 80GB HBM3"])
 def test_a_gpu_is_found_by_the_names_it_goes_by(name):
     assert hw.gpu(name) is dict(hw.GPUS)["H100"]
     assert hw.gpu("NVIDIA H100 PCIe") is dict(hw.GPUS)["H100 PCIe"]
+    assert hw.gpu("Tesla V100-SXM2-32GB") is dict(hw.GPUS)["V100"]
 
 
 @pytest.mark.parametrize(

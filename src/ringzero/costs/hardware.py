@@ -88,12 +88,12 @@ NODES = (
 
 
 def gpu(name: str) -> dict:
-    """The row of ``GPUS`` for a name such as "H100", "NVIDIA H100 SXM5 80GB" or "h100 pcie".
+    """The row of ``GPUS`` for a name such as "H100", "NVIDIA H100 80GB HBM3" (its driver's) or "h100 pcie".
 
     Raises ValueError for a GPU that is not in the table.
     """
     words = name.upper().replace("-", " ").split()
-    words = [w for w in words if w not in ("NVIDIA", "TESLA") and not w.startswith("SXM") and not w.endswith("GB")]
+    words = [w for w in words if w not in ("NVIDIA", "TESLA") and w[:3] not in ("SXM", "HBM") and w[-2:] != "GB"]
     for key, row in GPUS:
         if key.upper().split() == words:
             return row
