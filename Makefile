@@ -8,7 +8,7 @@ STEP := "$(SYSTEM_PYTHON)" src/one_at_a_time.py
 
 .DEFAULT_GOAL := course
 .NOTPARALLEL:
-.PHONY: course install labs lab class book test nightly checks lock clean
+.PHONY: course install labs lab class book test nightly checks gpu lock clean
 
 course: labs class book
 	@echo
@@ -47,6 +47,9 @@ checks: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+gpu: install
+	@$(STEP) $(BIN)/python -m ringzero.measure.gpu
 
 lock: install
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate requirements.txt -o constraints.txt

@@ -38,7 +38,7 @@ FILES = {
     "book/numbers.json": "[1]",
     "book/deep.md": PAGE.format(measures="", code="def f():\n    import ringzero.one.top\nprint('printed', 6 * 7)"),
     "book/named.md": PAGE.format(measures="measures: nothing\n", code="%time\nfrom ringzero import three"),
-    "book/data.md": PAGE.format(measures="measures: nothing\n", code="open('numbers.json').read()"),
+    "book/data.md": PAGE.format(measures="measures: nothing\n", code="open('numbers.json').read(), 'gpu/*.json'"),
 }
 
 
@@ -74,6 +74,8 @@ def test_a_page_runs_when_what_it_depends_on_has_changed(tmp_path):
     book.write("book/numbers.json", "[2]")
     book.write("book/deep.md", FILES["book/deep.md"].replace("6 * 7", "6 * 8"))
     assert book.build() == {"deep", "data"}, book.said
+    book.write("book/gpu/a_card.json", "{}")  # the first that the pattern in "data" fits
+    assert book.build() == {"data"}, book.said
     book.write("src/ringzero/one/other.py", "changed = 1")
     book.write("book/named.md", FILES["book/named.md"].replace("A page", "Another title"))
     shutil.rmtree(tmp_path / "_build/html")

@@ -145,7 +145,9 @@ def files_of(cells):
     for cell in cells:
         modules, texts = names_in("\n".join(line for line in cell.splitlines() if not re.match(r"\s*[%!]", line)))
         left |= modules
-        found |= {path for text in texts if (path := LIBRARY.parent / "book" / text).is_file()}
+        book = LIBRARY.parent / "book"
+        found |= {path for text in texts if (path := book / text).is_file()}
+        found |= {path for text in texts if re.fullmatch(r"\w+/\*\.json", text) for path in book.glob(text)}
     seen = set()
     while left:
         seen.add(module := left.pop())
