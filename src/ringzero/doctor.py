@@ -197,26 +197,26 @@ HOW = "memory and disk are looked at twice a second, and what takes more is ende
 def sandbox() -> Finding:
     from ringzero.processes import sandbox as boxes
 
+    there = importlib.util.find_spec("nbgrader") is not None  # else the check "grading" says so
+    box, clock = _limits_in_force() if there else (boxes.Limits(), "")
     missing = boxes.missing_ability.__wrapped__()  # not what was found earlier
+    if box is None:
+        fix = "take c.ExecuteWithPapermill.sandbox out of nbgrader_config.py"
+        if missing is not None:
+            fix += f", and then: {missing[2]}"
+        return Finding("sandbox", DEGRADED, f"submissions are graded without one, with your rights{clock}", fix)
     if missing is not None:
         what, seen, fix = missing
         return Finding("sandbox", DEGRADED, f"submissions are not graded here: it needs {what} ({seen})", fix)
-    there = importlib.util.find_spec("nbgrader") is not None  # else the check "grading" says so
-    box, clock = _limits_in_force() if there else (boxes.Limits(), "")
-    if box is None:
-        fix = "take c.ExecuteWithPapermill.sandbox out of nbgrader_config.py"
-        return Finding("sandbox", DEGRADED, f"submissions are graded without one, with your rights{clock}", fix)
     return Finding("sandbox", OK, f"submissions are graded in sandboxes, each with at most {box}{clock}; {HOW}")
 
 
 def _limits_in_force():
     """The limits of a box, or None; those of time and output in words. By the configuration in this folder, if any."""
     from ringzero.grading.course import CONFIG, Course
-    from ringzero.grading.execute import ExecuteWithPapermill, unknown_limit
+    from ringzero.grading.execute import ExecuteWithPapermill
 
     config = Course(Path.cwd()).configuration() if Path(CONFIG).is_file() else None
-    if config is not None and (unknown := unknown_limit(config)):
-        raise ValueError(unknown)
     settings = ExecuteWithPapermill(config=config).settings()
     clock = (
         f", {settings.cell_seconds:g} s a cell, {settings.notebook_seconds:g} s a notebook, "
