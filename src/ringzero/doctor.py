@@ -1,5 +1,6 @@
 """``ringzero doctor``: what this machine can do for the course, what is degraded, and how to mend it."""
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import json
@@ -8,6 +9,7 @@ import platform
 import shutil
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -137,16 +139,38 @@ def ranks() -> Finding:
 
 @check
 def leftovers() -> Finding:
+    """This user's warm ranks whose notebook or run has ended; those of others, and those at work, are no leftovers.
+
+    A pool of ranks is at work while a process holds its end of the socket that is named in the ranks' command lines.
+    """
     import psutil
 
-    old = []
-    for process in psutil.process_iter(["pid", "cmdline"]):
-        if "ringzero.ranks.warm_rank" in " ".join(process.info["cmdline"] or []):
-            old.append(process.info["pid"])
-    if old:
-        fix = f"if no notebook is using them: kill {' '.join(map(str, old))}"
-        return Finding("leftover ranks", DEGRADED, f"{len(old)} warm ranks of other notebooks or runs", fix)
-    return Finding("leftover ranks", OK, "none")
+    holders = {each.laddr: each.pid for each in psutil.net_connections("unix") if each.laddr}
+    left, at_work = [], set()
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            words = process.cmdline()
+            address = next((word for word in words if word.endswith("/pool.sock")), None)
+            if address and "ringzero.ranks.warm_rank" in words and process.uids().real == os.getuid():
+                if address in holders:
+                    at_work.add(holders[address])
+                else:
+                    left.append(process.pid)
+    if left:
+        fix = f"kill {' '.join(map(str, left))}"
+        return Finding("leftover ranks", DEGRADED, f"{len(left)} processes of ranks whose notebook has ended", fix)
+    said = f"; ranks of process {', '.join(sorted(map(str, at_work)))} are at work" if at_work else ""
+    return Finding("leftover ranks", OK, f"none{said}")
+
+
+@check
+def temporary() -> Finding:
+    from ringzero.processes import fence
+
+    if said := fence.why_not_in_the_usual_folder():
+        fix = "give it a short name: ln -s /the/long/folder /t, then export TMPDIR=/t"
+        return Finding("temporary files", DEGRADED, said, fix)
+    return Finding("temporary files", OK, tempfile.gettempdir())
 
 
 def _installing(packages: str) -> str:

@@ -43,7 +43,7 @@ from ringzero.grading.last_grading import LastGrading, Outcome
 from ringzero.grading.progress import Progress
 from ringzero.grading.validate import TABLE, ShowsTables
 from ringzero.processes import tap
-from ringzero.processes.fence import end_leftovers
+from ringzero.processes.fence import end_leftovers, why_not_in_the_usual_folder
 from ringzero.processes.leftovers import regular
 
 LARGEST_NOTEBOOK = 50_000_000  # bytes
@@ -132,6 +132,8 @@ class CourseAutograde(nbgrader.converters.Autograde):
             raise NbGraderException(why)
         if self._execution.sandbox and (why := tap.why_not_here()) is not None:
             self.log.warning("The ranks' records are believed as they are, for their network cannot be seen: %s", why)
+        if said := why_not_in_the_usual_folder():
+            self.log.warning("%s", said[0].upper() + said[1:])
         what = f"nbgrader autograde {self.coursedir.assignment_id}"
         try:
             with one_at_a_time.grading(Path(self.coursedir.root), what, self.wait, self.log.warning):
