@@ -168,7 +168,7 @@ def temporary() -> Finding:
     from ringzero.processes import fence
 
     if said := fence.why_not_in_the_usual_folder():
-        fix = "give it a short name: ln -s /the/long/folder /t, then export TMPDIR=/t"
+        fix = "export TMPDIR=/t, or another folder with so short a name, where it should have its files elsewhere"
         return Finding("temporary files", DEGRADED, said, fix)
     return Finding("temporary files", OK, tempfile.gettempdir())
 

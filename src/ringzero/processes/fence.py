@@ -85,7 +85,7 @@ class Fence:
 
 def why_not_in_the_usual_folder() -> str | None:
     """Why notebooks that are graded do not have their files in the usual temporary folder; None if they do."""
-    usual = tempfile.gettempdir()
+    usual = os.path.realpath(tempfile.gettempdir())
     if (used := short_temporary_folder(BELOW)) == usual:
         return None
     return (
