@@ -3,7 +3,6 @@
 import os
 from pathlib import Path
 
-from ringzero.grading import seal
 from ringzero.grading.autograde import install
 from ringzero.grading.collect import CANVAS
 from ringzero.grading.course import GRADEBOOK
@@ -40,7 +39,6 @@ c.Autograde.autograde_preprocessors = [
 c.ExecuteWithPapermill.parameters = {"WORLD_SIZE": 4, "DEVICE": "auto"}
 c.ExecuteWithPapermill.cell_seconds = 120.0
 c.ExecuteWithPapermill.notebook_seconds = 300.0
-c.ExecuteWithPapermill.seal = seal.of(Path(c.CourseDirectory.root))  # "" before `ringzero seal`
 
 # The feedback page: the score and what to look at on top, nothing of the hidden tests.
 c.GenerateFeedback.exporter_class = "ringzero.grading.feedback.FeedbackPage"

@@ -19,16 +19,16 @@ import sqlalchemy.orm
 from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
 from nbgrader.apps import AutogradeApp
-from nbgrader.preprocessors import NbGraderPreprocessor
 
 from ringzero.grading import course as courses
 from ringzero.grading import last_grading, verdict
+from ringzero.grading.execute import ExecuteWithPapermill
 
 LAB = "tiny"
 CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir"}
 
 
-class QuickExecution(NbGraderPreprocessor):
+class QuickExecution(ExecuteWithPapermill):
     """In place of a kernel: a test cell scores its points where the solution above it multiplies."""
 
     def preprocess(self, nb, resources):

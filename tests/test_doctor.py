@@ -3,9 +3,12 @@
 import importlib.metadata
 import importlib.util
 import json
+import os
 import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 
 import pytest
 from click.testing import CliRunner
@@ -14,7 +17,8 @@ from ringzero import doctor
 from ringzero.cli import main
 from ringzero.processes import sandbox
 
-NAMES = ["Python", "torch", "GPUs", "cores", "memory", "ports", "ranks", "leftover ranks", "book", "labs", "grading"]
+NAMES = ["Python", "torch", "GPUs", "cores", "memory", "ports", "ranks", "leftover ranks", "temporary files", "book",
+         "labs", "grading"]  # fmt: skip
 OPTIONAL = ["chromium", "sandbox", "witness", "cluster"]
 
 
@@ -128,6 +132,45 @@ def test_ranks_that_do_not_start_are_a_reason_to_fail(monkeypatch):
     code, found = findings(monkeypatch, ["ranks"])
     assert (code, found["ranks"]["state"]) == (1, "broken")
     assert "torchrun could not start ranks (a pool of 8" in found["ranks"]["what"]
+
+
+def test_only_ranks_whose_notebook_has_ended_are_leftovers(monkeypatch, tmp_path):
+    address = str(tmp_path / "pool.sock")
+    words = [sys.executable, "-c", "import time; time.sleep(600)", "ringzero.ranks.warm_rank", address, "2"]
+    with subprocess.Popen(words) as rank, socket.socket(socket.AF_UNIX) as notebook:
+        try:
+            notebook.bind(address)
+            found = findings(monkeypatch, ["leftovers"])[1]["leftover ranks"]
+            assert str(rank.pid) not in found["fix"].split()
+            assert found["state"] == "degraded" or f"process {os.getpid()}" in found["what"] or ", " in found["what"]
+            notebook.close()
+            found = findings(monkeypatch, ["leftovers"])[1]["leftover ranks"]
+            assert found["state"] == "degraded"
+            assert str(rank.pid) in found["fix"].split()
+            monkeypatch.setattr(os, "getuid", lambda: 12345)  # as another user sees it
+            assert findings(monkeypatch, ["leftovers"])[1]["leftover ranks"]["what"] == "none"
+        finally:
+            rank.kill()
+
+
+@pytest.mark.parametrize(("folder", "state"), [("/tmp", "ok"), ("/scratch/someone", "degraded")])
+def test_a_temporary_folder_that_is_not_used_is_named(monkeypatch, folder, state):
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: folder)
+    found = findings(monkeypatch, ["temporary"])[1]["temporary files"]
+    assert found["state"] == state
+    if state != "ok":
+        assert "in /tmp, and not in /scratch/someone: the name is too long for sockets in it, 16 char" in found["what"]
+
+
+@pytest.mark.parametrize("lines", ["", "sandbox = False"])
+def test_where_there_are_no_sandboxes_the_configuration_says_what_happens(monkeypatch, tmp_path, lines):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nbgrader_config.py").write_text(f"c = get_config()\nc.ExecuteWithPapermill.{lines}" if lines else "")
+    which = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda program: None if program == "bwrap" else which(program))
+    found = findings(monkeypatch, ["sandbox"])[1]["sandbox"]
+    assert ("graded without one" if lines else "are not graded here: it needs bwrap") in found["what"]
+    assert found["fix"].endswith("apt-get install bubblewrap")
 
 
 def test_a_check_that_fails_itself_is_a_finding(monkeypatch):

@@ -52,3 +52,11 @@ def test_a_folder_for_sockets_is_short_with_what_lies_in_it(monkeypatch):
     monkeypatch.setattr(tempfile, "gettempdir", lambda: "/scratch/someone")
     assert short_temporary_folder() == "/scratch/someone"
     assert short_temporary_folder(below=len("/a-folder-of-a-notebook/ranks")) == "/tmp"
+
+
+def test_a_link_to_a_long_folder_is_no_short_folder(monkeypatch, tmp_path):
+    long = tmp_path / ("x" * 40)
+    long.mkdir()
+    (tmp_path / "t").symlink_to(long)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path / "t"))
+    assert short_temporary_folder(below=-len(str(tmp_path))) == "/tmp"

@@ -11,7 +11,6 @@ import subprocess
 import sys
 
 import pytest
-from traitlets.config import Config
 
 from ringzero import launch
 from ringzero.grading import build_labs, course, execute, submission
@@ -119,10 +118,3 @@ def test_torchrun_ends_when_its_ranks_have_ended(monkeypatch, in_a_box):
         for connection in ranks.workers:
             connection.close()
         ranks.agent.wait(300)
-
-
-def test_a_limit_that_no_sandbox_has_is_named():
-    config = Config({"ExecuteWithPapermill": {"limits": {"gpu": True}}})
-    assert "has no limit 'gpu'. It has memory," in execute.why_not_here(config)
-    config.ExecuteWithPapermill.limits = {"gpus": True}
-    assert "no limit" not in (execute.why_not_here(config) or "")

@@ -1,5 +1,6 @@
 """``ringzero doctor``: what this machine can do for the course, what is degraded, and how to mend it."""
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import json
@@ -8,6 +9,7 @@ import platform
 import shutil
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -137,16 +139,38 @@ def ranks() -> Finding:
 
 @check
 def leftovers() -> Finding:
+    """This user's warm ranks whose notebook or run has ended; those of others, and those at work, are no leftovers.
+
+    A pool of ranks is at work while a process holds its end of the socket that is named in the ranks' command lines.
+    """
     import psutil
 
-    old = []
-    for process in psutil.process_iter(["pid", "cmdline"]):
-        if "ringzero.ranks.warm_rank" in " ".join(process.info["cmdline"] or []):
-            old.append(process.info["pid"])
-    if old:
-        fix = f"if no notebook is using them: kill {' '.join(map(str, old))}"
-        return Finding("leftover ranks", DEGRADED, f"{len(old)} warm ranks of other notebooks or runs", fix)
-    return Finding("leftover ranks", OK, "none")
+    holders = {each.laddr: each.pid for each in psutil.net_connections("unix") if each.laddr}
+    left, at_work = [], set()
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            words = process.cmdline()
+            address = next((word for word in words if word.endswith("/pool.sock")), None)
+            if address and "ringzero.ranks.warm_rank" in words and process.uids().real == os.getuid():
+                if address in holders:
+                    at_work.add(holders[address])
+                else:
+                    left.append(process.pid)
+    if left:
+        fix = f"kill {' '.join(map(str, left))}"
+        return Finding("leftover ranks", DEGRADED, f"{len(left)} processes of ranks whose notebook has ended", fix)
+    said = f"; ranks of process {', '.join(sorted(map(str, at_work)))} are at work" if at_work else ""
+    return Finding("leftover ranks", OK, f"none{said}")
+
+
+@check
+def temporary() -> Finding:
+    from ringzero.processes import fence
+
+    if said := fence.why_not_in_the_usual_folder():
+        fix = "export TMPDIR=/t, or another folder with so short a name, where it should have its files elsewhere"
+        return Finding("temporary files", DEGRADED, said, fix)
+    return Finding("temporary files", OK, tempfile.gettempdir())
 
 
 def _installing(packages: str) -> str:
@@ -197,26 +221,26 @@ HOW = "memory and disk are looked at twice a second, and what takes more is ende
 def sandbox() -> Finding:
     from ringzero.processes import sandbox as boxes
 
+    there = importlib.util.find_spec("nbgrader") is not None  # else the check "grading" says so
+    box, clock = _limits_in_force() if there else (boxes.Limits(), "")
     missing = boxes.missing_ability.__wrapped__()  # not what was found earlier
+    if box is None:
+        fix = "take c.ExecuteWithPapermill.sandbox out of nbgrader_config.py"
+        if missing is not None:
+            fix += f", and then: {missing[2]}"
+        return Finding("sandbox", DEGRADED, f"submissions are graded without one, with your rights{clock}", fix)
     if missing is not None:
         what, seen, fix = missing
         return Finding("sandbox", DEGRADED, f"submissions are not graded here: it needs {what} ({seen})", fix)
-    there = importlib.util.find_spec("nbgrader") is not None  # else the check "grading" says so
-    box, clock = _limits_in_force() if there else (boxes.Limits(), "")
-    if box is None:
-        fix = "take c.ExecuteWithPapermill.sandbox out of nbgrader_config.py"
-        return Finding("sandbox", DEGRADED, f"submissions are graded without one, with your rights{clock}", fix)
     return Finding("sandbox", OK, f"submissions are graded in sandboxes, each with at most {box}{clock}; {HOW}")
 
 
 def _limits_in_force():
     """The limits of a box, or None; those of time and output in words. By the configuration in this folder, if any."""
     from ringzero.grading.course import CONFIG, Course
-    from ringzero.grading.execute import ExecuteWithPapermill, unknown_limit
+    from ringzero.grading.execute import ExecuteWithPapermill
 
     config = Course(Path.cwd()).configuration() if Path(CONFIG).is_file() else None
-    if config is not None and (unknown := unknown_limit(config)):
-        raise ValueError(unknown)
     settings = ExecuteWithPapermill(config=config).settings()
     clock = (
         f", {settings.cell_seconds:g} s a cell, {settings.notebook_seconds:g} s a notebook, "

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 import click
 
 from ringzero.bench import options, results
+from ringzero.processes import sandbox
 
 OURS, TRUSTED, STOCK = "in sandboxes", "without sandboxes", "stock nbgrader, cold torchrun"
 STOCK_CONFIG = """
@@ -109,6 +110,9 @@ def command(lab, submissions, repeats, json_file):
         course.repository()
     except FileNotFoundError as error:
         raise click.ClickException(str(error)) from None
+    if missing := sandbox.missing_ability():
+        what, seen, fix = missing
+        raise click.ClickException(f"a sandbox needs {what} ({seen}). {fix}")
     measured = rows(lab, submissions, repeats, progress=options.progress)
     click.echo(text(measured))
     results.write(measured, json_file)

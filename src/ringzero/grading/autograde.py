@@ -13,6 +13,7 @@
 import contextlib
 import copy
 import dataclasses
+import difflib
 import glob
 import json
 import logging
@@ -31,17 +32,18 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
 from nbgrader.utils import parse_utc, rmtree
-from traitlets import Bool, Integer, Unicode
+from traitlets import Bool, HasTraits, Integer, TraitError, Unicode
+from traitlets.config import Config, Configurable, catch_config_error
 
 from ringzero.grading import durable, last_grading, one_at_a_time, readable, stopped, verdict
 from ringzero.grading.course import Course
-from ringzero.grading.execute import ExecuteWithPapermill, why_not_here
+from ringzero.grading.execute import ExecuteWithPapermill
 from ringzero.grading.fingerprint import differing, fingerprint
 from ringzero.grading.last_grading import LastGrading, Outcome
 from ringzero.grading.progress import Progress
 from ringzero.grading.validate import TABLE, ShowsTables
 from ringzero.processes import tap
-from ringzero.processes.fence import end_leftovers
+from ringzero.processes.fence import end_leftovers, why_not_in_the_usual_folder
 from ringzero.processes.leftovers import regular
 
 LARGEST_NOTEBOOK = 50_000_000  # bytes
@@ -62,6 +64,8 @@ def install():
         os.environ["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])
     for module in (nbgrader.apps.api, nbgrader.apps.autogradeapp):
         module.Autograde = CourseAutograde
+    app = nbgrader.apps.autogradeapp.AutogradeApp
+    app.start = catch_config_error(getattr(app.start, "__wrapped__", app.start))  # a sentence, not a traceback
     for module in (nbgrader.apps.validateapp, nbgrader.server_extensions.validate_assignment.handlers):
         module.Validator = ShowsTables
 
@@ -117,11 +121,19 @@ class CourseAutograde(nbgrader.converters.Autograde):
             super().init_notebooks()  # it raises, with nbgrader's own message
 
     def convert_notebooks(self):
-        if (why := why_not_here(self.config)) is not None:
+        try:
+            self._steps = self._resolved_steps()
+            why = why_no_class(getattr(self.parent, "cli_config", {})) or why_no_setting(self, *self._steps)
+            why = why or self._execution.why_not_here()
+        except TraitError as error:
+            why = f"Nothing was graded: {error}"
+        if why:
             self.log.error(why)
             raise NbGraderException(why)
-        if ExecuteWithPapermill(parent=self).sandbox and (why := tap.why_not_here()) is not None:
+        if self._execution.sandbox and (why := tap.why_not_here()) is not None:
             self.log.warning("The ranks' records are believed as they are, for their network cannot be seen: %s", why)
+        if said := why_not_in_the_usual_folder():
+            self.log.warning("%s", said[0].upper() + said[1:])
         what = f"nbgrader autograde {self.coursedir.assignment_id}"
         try:
             with one_at_a_time.grading(Path(self.coursedir.root), what, self.wait, self.log.warning):
@@ -132,6 +144,20 @@ class CourseAutograde(nbgrader.converters.Autograde):
             self.log.error("%s", error)
             raise NbGraderException(str(error)) from None
 
+    def _resolved_steps(self):
+        """The steps of grading as this run has them, each with its settings: read here alone, by their traits.
+
+        The configuration itself holds words where a setting was given on a command line, ``"False"`` too.
+        """
+        exporter = self.exporter_class(parent=self, config=self.config)
+        for step in [*self.sanitize_preprocessors, *self.autograde_preprocessors]:
+            exporter.register_preprocessor(step)
+        steps = exporter._preprocessors
+        self._execution = next((step for step in steps if isinstance(step, ExecuteWithPapermill)), None)
+        if self._execution is None:
+            raise TraitError("Autograde.autograde_preprocessors has no ExecuteWithPapermill, which runs the notebook")
+        return steps
+
     @contextlib.contextmanager
     def _executing_ahead(self):
         self._look_ahead = lambda: None
@@ -140,9 +166,8 @@ class CourseAutograde(nbgrader.converters.Autograde):
             return
         from ringzero.grading import ahead  # not above: importing Dask takes half a second
 
-        settings = ExecuteWithPapermill(parent=self).settings()
         try:
-            with ahead.executing_ahead(self.jobs, self.scheduler, settings, self.log) as workers:
+            with ahead.executing_ahead(self.jobs, self.scheduler, self._execution.settings(), self.log) as workers:
                 workers.notebooks = self._notebooks_to_come()
                 self._look_ahead = workers.look_ahead
                 yield
@@ -267,9 +292,7 @@ class CourseAutograde(nbgrader.converters.Autograde):
         return last_grading.path_of(Path(self.coursedir.root), student_id, assignment_id)
 
     def _fingerprint(self, assignment_id, student_id):
-        steps = [*self.sanitize_preprocessors, *self.autograde_preprocessors]
-        names = [step if isinstance(step, str) else step.__name__ for step in steps]
-        parameters = {name: self.config.get(name.rpartition(".")[2], {}) for name in names}
+        parameters = [(getattr(step, "__name__", type(step).__name__), _settings(step)) for step in self._steps]
         submitted = self.coursedir.format_path(self.coursedir.submitted_directory, student_id, assignment_id)
         return fingerprint(Path(submitted), self._release(assignment_id), parameters)
 
@@ -439,6 +462,39 @@ class CourseAutograde(nbgrader.converters.Autograde):
             yield
         finally:
             self.coursedir.ignore = ignore
+
+
+def _settings(step):
+    """The settings of a step of grading, defaults too; a step may be a function, which has none."""
+    names = step.traits(config=True) if isinstance(step, HasTraits) else ()
+    return {name: getattr(step, name) for name in names}
+
+
+def why_no_setting(*configured):
+    """Why the configuration of one of these objects sets what it does not have; "" if it does not.
+
+    traitlets warns of such a setting, and goes on without.
+    """
+    for each in filter(lambda each: isinstance(each, Configurable), configured):
+        known = each.traits(config=True)
+        for name, value in each._find_my_config(each.config).items():
+            if name not in known and not isinstance(value, Config):
+                which = type(each).__name__
+                return f"Nothing was graded: {which} has no setting {name!r}. It has {', '.join(sorted(known))}"
+    return ""
+
+
+def why_no_class(words):
+    """Why a command line, as a configuration, sets something of a class that does not exist; "" if it does not."""
+    known, more = set(), [Configurable]
+    while more:
+        each = more.pop()
+        known.add(each.__name__)
+        more += each.__subclasses__()
+    for name in filter(lambda name: words[name] and name not in known, words):  # some are empty: nothing was said
+        close = "".join(f" Did you mean --{each}?" for each in difflib.get_close_matches(name, known, 1))
+        return f"Nothing was graded: --{name}.{next(iter(words[name]))} sets nothing, there is no {name}.{close}"
+    return ""
 
 
 def _is_file_or_folder(path):

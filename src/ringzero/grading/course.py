@@ -19,6 +19,7 @@ from pathlib import Path
 import nbformat
 
 from ringzero.grading import durable, items, last_grading, needs, report, verdict
+from ringzero.processes import sandbox
 
 SAMPLE = "sample_"  # the sample students' names start so; others are never touched
 CONFIG = "nbgrader_config.py"
@@ -64,7 +65,7 @@ class Grade:
 class Course:
     """The course directory that the ``nbgrader_config.py`` in ``top`` names, ``top/course``.
 
-    ``sandboxed``: submissions run in sandboxes, as ``grading/execute.py`` says.
+    ``sandboxed``: ``autograde`` runs submissions in sandboxes, as ``grading/execute.py`` says.
     """
 
     top: Path
@@ -342,10 +343,17 @@ def main(arguments=None):
     for student, (content, name) in students.items():
         course.submit(student, lab, content, name)
     course.autograde(lab, f"{SAMPLE}*")
-    course.feedback(lab, f"{SAMPLE}*")
     grades = course.grades(lab, students)
+    if not grades:
+        log = course.root / "nbgrader.log"
+        print(f"Nothing was graded. The end of {log}:\n{log.read_text()[-2000:]}", file=sys.stderr)
+        return 1
+    course.feedback(lab, f"{SAMPLE}*")
     print(table(grades, lab))
     print(f"\nFeedback: {course.root / 'feedback'}/STUDENT/{lab}/{lab}.html   log: {course.root / 'nbgrader.log'}")
+    if missing := sandbox.missing_ability():
+        what, seen, fix = missing
+        print(f"No sandboxes here: {what}, {seen}. These submissions are the course's own; for a real class: {fix}")
     path = folder / "expected.json"
     if options.update:
         found = expected | {name: grade.as_data() for name, grade in grades.items()}

@@ -63,4 +63,8 @@ def of_package() -> str:
 
 
 def _of_data(data: Any) -> str:
-    return hashlib.sha256(json.dumps(data, sort_keys=True, default=str).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(data, sort_keys=True, default=_as_json).encode()).hexdigest()
+
+
+def _as_json(value):
+    return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)  # a set has no order

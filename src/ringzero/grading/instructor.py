@@ -1,5 +1,6 @@
 """An instructor's commands: ``ringzero release``, ``collect``, ``grade`` and ``grades``, each with a lab's name."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,23 +39,34 @@ def release(labs):
         click.echo(f"  then         nbgrader autograde {lab}; ringzero grades {lab}; nbgrader generate_feedback {lab}")
 
 
-@click.command()
-@click.argument("lab")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Submissions to execute at once.")
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("words", metavar="LAB [--CLASS.SETTING=VALUE]...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--jobs", type=click.IntRange(1), help="Submissions to execute at once.  [default: 1]")
 @click.option("--scheduler", metavar="URL", help="Have the workers of this Dask scheduler execute them instead.")
-@click.option("--student", default="*", help="Only this student.  [default: all]")
+@click.option("--student", help="Only this student.  [default: all]")
 @click.option("--force", is_flag=True, help="Grade again what is graded.")
-def grade(lab, jobs, scheduler, student, force):
-    """Grade what was handed in for LAB, as `nbgrader autograde LAB` does, on more processors or machines."""
+def grade(words, jobs, scheduler, student, force):
+    """Grade what was handed in for LAB, as `nbgrader autograde LAB` does, on more processors or machines.
+
+    Its settings are those of `nbgrader autograde`, too, such as --ExecuteWithPapermill.sandbox=False.
+    """
+    settings = [word for word in words if re.match(r"--[A-Z]\w*\.\w+=", word)]
+    lab, *others = [word for word in words if word not in settings] or [""]
+    for word in [lab, *others]:
+        if word.startswith("-"):
+            raise click.UsageError(f"no such option: {word}. A setting has the form --CLASS.SETTING=VALUE")
+    if others:
+        raise click.UsageError(f"one lab at a time, and {' '.join([lab, *others])} is more")
     course = _course_of(lab)
-    if scheduler and jobs != 1:
+    if scheduler and jobs is not None:
         raise click.UsageError(
             f"--jobs {jobs} is for this machine; with --scheduler its workers say how many there are"
         )
-    words = ["--student", student, *(["--force"] if force else []), f"--CourseAutograde.jobs={jobs}"]
-    if scheduler:
-        words.append(f"--CourseAutograde.scheduler={scheduler}")
-    sys.exit(subprocess.run([sys.executable, "-m", "nbgrader", "autograde", lab, *words], cwd=course.top).returncode)
+    given = {"--student": student, "--CourseAutograde.jobs": jobs, "--CourseAutograde.scheduler": scheduler}
+    words = [f"{name}={value}" for name, value in given.items() if value is not None]  # others may be configured
+    words += ["--force"] if force else []
+    command = [sys.executable, "-m", "nbgrader", "autograde", lab, *words, *settings]
+    sys.exit(subprocess.run(command, cwd=course.top).returncode)
 
 
 @click.command()

@@ -17,7 +17,7 @@ import psutil
 
 from ringzero.processes.leftovers import marked, remove
 from ringzero.processes.parents import adopt_orphans, adopts_orphans
-from ringzero.processes.temporary import short_temporary_folder
+from ringzero.processes.temporary import LONGEST, short_temporary_folder
 
 MARK = "RINGZERO_GRADING"
 BELOW = len("/rz-grade-4194304-abcdefgh/ranks")  # the longest name of a folder that ranks have their sockets in
@@ -81,6 +81,17 @@ class Fence:
                 else:
                     found[child.pid] = child
         return list(found.values())
+
+
+def why_not_in_the_usual_folder() -> str | None:
+    """Why notebooks that are graded do not have their files in the usual temporary folder; None if they do."""
+    usual = os.path.realpath(tempfile.gettempdir())
+    if (used := short_temporary_folder(BELOW)) == usual:
+        return None
+    return (
+        f"grading has its files in {used}, and not in {usual}: the name is too long for sockets in it, "
+        f"{len(usual)} characters where {LONGEST - BELOW - 1} fit"
+    )
 
 
 def end_leftovers() -> None:

@@ -1,5 +1,6 @@
 """Where temporary folders go."""
 
+import os
 import tempfile
 
 LONGEST = 40  # characters of a folder in which a socket's path still fits: the system allows about 100
@@ -10,5 +11,5 @@ def short_temporary_folder(below: int = 0) -> str:
 
     ``below`` is the length of the names of folders between the two.
     """
-    usual = tempfile.gettempdir()
+    usual = os.path.realpath(tempfile.gettempdir())  # no link: in a sandbox it would lead nowhere
     return usual if len(usual) + below < LONGEST else "/tmp"
