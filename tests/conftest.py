@@ -43,7 +43,7 @@ PARTS = {
 # Only with ``--thorough``: what a change rarely breaks and what takes minutes.
 NIGHTLY = {
     "test_bench_grading", "test_bench_launch", "test_bench_offload", "test_gradebook_server", "test_gradescope",
-    "test_grading_ahead", "test_grading_killed", "test_one_submission", "test_seminar",
+    "test_grading_ahead", "test_grading_killed", "test_one_submission", "test_seminar", "test_the_cuda_kernel_compiles",
 }  # fmt: skip
 
 torch.set_num_threads(1)  # threads of one process wait for each other where the cores are taken by other tests
@@ -75,7 +75,7 @@ def pytest_collection_modifyitems(config, items):
         some = [item for item in items if test in item.nodeid]
         left |= {*some} - {*in_turn.in_turn(some, parts)}
     if not config.option.file_or_dir and not in_turn.thorough:  # who names a file gets its tests
-        left |= {item for item in items if group_of(item.nodeid) in NIGHTLY}
+        left |= {item for item in items if group_of(item.nodeid) in NIGHTLY or item.originalname in NIGHTLY}
     config.hook.pytest_deselected(items=[*left])
     items[:] = [item for item in items if item not in left]
     places = {name: place for place, name in enumerate(SLOWEST)}
