@@ -75,7 +75,7 @@ def pytest_collection_modifyitems(config, items):
         some = [item for item in items if test in item.nodeid]
         left |= {*some} - {*in_turn.in_turn(some, parts)}
     if not config.option.file_or_dir and not in_turn.thorough:  # who names a file gets its tests
-        left |= {item for item in items if group_of(item.nodeid) in NIGHTLY or getattr(item, "originalname", "") in NIGHTLY}
+        left |= {item for item in items if {group_of(item.nodeid), getattr(item, "originalname", "")} & NIGHTLY}
     config.hook.pytest_deselected(items=[*left])
     items[:] = [item for item in items if item not in left]
     places = {name: place for place, name in enumerate(SLOWEST)}
