@@ -20,6 +20,7 @@ from ringzero.collectives.torchs import contiguous, write
 from ringzero.data_parallel.executor import queue_of
 from ringzero.data_parallel.own_group import OwnGroup, own_group
 from ringzero.data_parallel.vector import Vector
+from ringzero.data_parallel.wrapped import Wrapped
 from ringzero.record.eager import not_compiled
 
 running_backward, NOT_BACKWARD = torch._C._current_graph_task_id, -1  # autograd's number of a backward pass
@@ -43,6 +44,7 @@ class Replica(Module):
     train; TypeError for a module with a replica inside.
     """
 
+    _wrapped: Wrapped | None = None  # a copy has none
     hooks_in_no_sync = False  # whether gradients that no_sync keeps on this rank are announced too
 
     def __init__(self, module: Module, *, unused: Collection[str] = (), broadcast_buffers: bool = True,
@@ -69,6 +71,8 @@ class Replica(Module):
         self._names: dict[Parameter, str] = {}
         self._hooks: list[Any] = []
         self._frozen = [p for name, p in named.items() if name not in unused]  # but for what is trained
+        self._unused = tuple(unused)
+        self._wrapped = Wrapped(module, named.values())
         self._train(trained)
 
     def _train(self, named: Mapping[str, Parameter]) -> None:
@@ -78,11 +82,14 @@ class Replica(Module):
             self.trained[name], self._names[parameter] = parameter, name
             self._hooks.append(parameter.register_post_accumulate_grad_hook(hook))
             _hooked[parameter] = ref(self), self._hooks[-1]
+            cast(Wrapped, self._wrapped).known.add(parameter)
         self._frozen = [parameter for parameter in self._frozen if parameter not in self._names]
 
     @not_compiled
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         self._check_usable()
+        if torch.is_grad_enabled():
+            self.check_wrapped()
         if any(parameter.requires_grad for parameter in self._frozen):
             self._train_unfrozen()
         if self.broadcast_buffers and self._syncing and torch.is_grad_enabled() and self.module.training:
@@ -90,6 +97,7 @@ class Replica(Module):
         output = self.module(*args, **kwargs)
         for leaf in tree_leaves(output):
             if isinstance(leaf, torch.Tensor) and leaf.requires_grad:
+                _ = leaf.grad_fn  # found anew for a view that was written to; without that register_hook would crash
                 leaf.register_hook(self._backward_reaches_output)
         return output
 
@@ -100,7 +108,35 @@ class Replica(Module):
     def _train_unfrozen(self) -> None:
         """Hook what was frozen when the module was wrapped, and is not any more, on every rank alike."""
         names = {parameter: name for name, parameter in self.module.named_parameters()}
-        self._train({names[parameter]: parameter for parameter in self._frozen if parameter.requires_grad})
+        known = cast(Wrapped, self._wrapped).known
+        unfrozen = {names[p]: p for p in self._frozen if p.requires_grad and p in names}
+        if late := [name for name, parameter in unfrozen.items() if parameter not in known]:
+            raise RuntimeError(self._came_late(late))
+        self._frozen = [p for p in self._frozen if not p.requires_grad or p in names]  # others have left the module
+        self._train(unfrozen)
+
+    def check_wrapped(self, at_all_costs: bool = False) -> None:
+        """Raise RuntimeError, with names, if the module has trained parameters that were not wrapped.
+
+        It looks only if something was registered in the module since the last time, or ``at_all_costs``.
+        """
+        wrapped = self._wrapped
+        if wrapped is None or not (at_all_costs or wrapped.may_differ):
+            return
+        came = wrapped.came()
+        if late := [name for name, p in came.items() if p.requires_grad and name not in self._unused]:
+            wrapped.forget()  # so that the next pass, too, has the error
+            raise RuntimeError(self._came_late(late))
+        frozen = set(self._frozen)
+        self._frozen += [p for p in came.values() if not p.requires_grad and p not in frozen]
+
+    def _came_late(self, names: list[str]) -> str:
+        kind = type(self).__name__
+        return (
+            f"{', '.join(names)} came into the {type(self.module).__name__} after it was wrapped, and no rank would "
+            f"average the gradient: wrap the module again on every rank with {kind}(module), and give the optimizer "
+            "the parameters that the module has now; or freeze what is not trained by requires_grad_(False)"
+        )
 
     def _check_usable(self) -> None:
         """Raise RuntimeError if the module has another replica by now, or the last backward pass had an error."""
@@ -122,6 +158,33 @@ class Replica(Module):
             self.abandon()
             self._end_of_backward()
         super().zero_grad(set_to_none)
+
+    def summary(self) -> str:
+        """What the model holds, a line each: what is trained, frozen and whole, in which types, buckets and groups."""
+        holds = self._holds()
+        width = max(map(len, holds))
+        return "\n".join(f"{what:{width}}  {text}" for what, text in holds.items())
+
+    def _holds(self) -> dict[str, str]:
+        """``{what: in words}``, the lines of ``summary``."""
+        buffers = self.shared(self.module.named_buffers())
+        each = self._each_rank_s_own
+        return {
+            type(self).__name__: f"of a {type(self.module).__name__}, on rank {self.group.rank()} of "
+            f"{self.group.size()}",
+            "trained": _in_words(self.trained.values()),
+            "frozen": _in_words(self._frozen),
+            "unused": ", ".join(self._unused) or "none",
+            "buffers": _in_words(buffers) + (f"; each rank has its own {', '.join(sorted(each))}" if each else ""),
+            "whole": "parameters, gradients and optimizer states, on every rank",
+            "buckets": _buckets_in_words(self._buckets()),
+            "groups": f"{len(self._own_groups)} of its own: "
+            + ", ".join(f"{own.group.size()} ranks on {own.group.name()}" for own in self._own_groups),
+        }
+
+    def _buckets(self) -> list[list[Parameter]]:
+        """Parameters whose gradients travel in one message, in the order in which they leave, if that is known."""
+        return [[parameter] for parameter in self.trained.values()]
 
     def leave(self) -> None:
         """Leave the module as it was before: hooks are removed."""
@@ -167,6 +230,7 @@ class Replica(Module):
             if self._task is None:
                 self._backward_reaches_output(parameter)
             if not self._in_backward:
+                self.check_wrapped()
                 self._set_in_backward(True)
                 self.backward_begins()
             self.gradient_ready(parameter)
@@ -174,8 +238,24 @@ class Replica(Module):
     def _end_of_task(self) -> None:
         self._task = None
         if self._in_backward:
-            self.backward_over()
+            try:
+                self.backward_over()
+            except RuntimeError:
+                self._check_gone()
+                raise
             self._end_of_backward()
+        elif self._syncing:  # no gradient at all: as with autograd.grad, or because all parameters were replaced
+            self.check_wrapped(at_all_costs=True)
+
+    def _check_gone(self) -> None:
+        """Raise RuntimeError, with names, if the module is not what was wrapped: a better reason than no gradients."""
+        self.check_wrapped(at_all_costs=True)
+        here = set(self.module.parameters())
+        if gone := [name for name, p in self.trained.items() if p not in here and p.grad is None]:
+            raise RuntimeError(
+                f"{', '.join(gone)} left the {type(self.module).__name__} after it was wrapped, and got no gradient; "
+                f"wrap the module again on every rank with {type(self).__name__}(module)"
+            )
 
     def _end_of_backward(self) -> None:
         self._task = None
@@ -221,6 +301,24 @@ class Replica(Module):
 
     def _vector(self, parameters: Iterable[Parameter]) -> Vector:
         return Vector({self._names[p]: p for p in parameters}, self.group.size())
+
+
+def _in_words(tensors: Iterable[torch.Tensor]) -> str:
+    """How many tensors and numbers of each type."""
+    kinds: dict[torch.dtype, list[int]] = defaultdict(list)
+    for tensor in tensors:
+        kinds[tensor.dtype].append(tensor.numel())
+    said = [
+        f"{len(sizes)} tensor{'s' * (len(sizes) > 1)} with {sum(sizes):,} numbers of {str(kind).removeprefix('torch.')}"
+        for kind, sizes in kinds.items()
+    ]
+    return "; ".join(said) or "none"
+
+
+def _buckets_in_words(buckets: list[list[Parameter]]) -> str:
+    sizes = [sum(parameter.nbytes for parameter in bucket) for bucket in buckets]
+    each = ", ".join(f"{size:,}" for size in sizes[:8]) + ", ..." * (len(sizes) > 8)
+    return f"{len(sizes)} of {each} bytes"
 
 
 def replica_of(parameter: torch.Tensor) -> Replica | None:

@@ -224,6 +224,8 @@ class Gatherer:
     @not_compiled
     def _after_call(self, unit: Unit, _module: Module, _args: tuple, output: Any) -> None:
         tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+        for tensor in tensors:
+            _ = tensor.grad_fn  # found anew for a view that was written to; without that a hook on it would crash
         if tensors:
             register_multi_grad_hook(tensors, lambda _: self.before_backward(unit), mode="any")
         if running_backward() == NOT_BACKWARD:  # otherwise a checkpoint computes the unit again, for its backward pass
