@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import re
 
 import pytest
 import torch
@@ -250,8 +251,9 @@ def conversions(change):
 def converted(change, kind):
     net = Net()
     model = KINDS[kind](net)
-    model(data(0)[0]).sum().backward()
-    model.zero_grad(set_to_none=True)
+    for _ in range(2):  # the second cuts the buckets anew, and takes the types that it finds
+        model(data(0)[0]).sum().backward()
+        model.zero_grad(set_to_none=True)
     x = change(net, data(1)[0])
     first = error_of(lambda: model(x).sum().backward())
     model = KINDS[kind](net)
@@ -280,7 +282,7 @@ def test_another_type_or_shape_is_named_or_right(change):
             if kind in ("naive", "flat"):  # they make their buffers in each pass
                 assert first == "nothing was raised", kind
             else:
-                assert "the gradient of" in first and "wrap the module again" in first, (kind, first)
+                assert re.search("the gradient of .* when the module was wrapped; .* wrap the module again", first), kind
             torch.testing.assert_close(gradients, expected)
 
 
@@ -303,4 +305,4 @@ def test_a_summary_says_what_a_model_holds():
                 "1 of its own: 2 ranks on",
             ):
                 assert part in text
-        assert "5 of " in texts[0] and "1 of 816 bytes" in texts[1] and "1 of 816 bytes" in texts[2]
+        assert [re.search(r"buckets +(\d) of", text)[1] for text in texts] == ["5", "1", "1", "1"]

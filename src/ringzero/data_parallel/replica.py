@@ -18,6 +18,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from ringzero.collectives import event_threads
 from ringzero.collectives.torchs import contiguous, write
 from ringzero.data_parallel.executor import queue_of
+from ringzero.data_parallel.leftovers import holders, refuse_steps
 from ringzero.data_parallel.own_group import OwnGroup, own_group
 from ringzero.data_parallel.vector import Vector
 from ringzero.data_parallel.wrapped import Wrapped
@@ -63,6 +64,7 @@ class Replica(Module):
         self._own_groups: list[OwnGroup] = []
         self.group = self._new_group(ranks_of)
         broadcast_state(self.shared([*module.named_parameters(), *module.named_buffers()]), 0, self.group)
+        refuse_steps()
         event_threads.calm()  # so that all-reduces of the backend's own, too, hinder the backward pass less
         self._syncing = True
         self._task: int | None = None  # the backward pass that is running, by autograd's number
@@ -157,6 +159,7 @@ class Replica(Module):
         if self._in_backward and running_backward() == NOT_BACKWARD:
             self.abandon()
             self._end_of_backward()
+        holders.discard(self)
         super().zero_grad(set_to_none)
 
     def summary(self) -> str:
@@ -231,9 +234,12 @@ class Replica(Module):
                 self._backward_reaches_output(parameter)
             if not self._in_backward:
                 self.check_wrapped()
+                holders.discard(self)
                 self._set_in_backward(True)
                 self.backward_begins()
             self.gradient_ready(parameter)
+        elif self not in holders:
+            holders.add(self)
 
     def _end_of_task(self) -> None:
         self._task = None
