@@ -32,11 +32,11 @@ class Vector:
         """A backward pass begins: every gradient is still missing."""
         self.missing, self.sparse = set(self._shapes), set[Parameter]()
 
-    def hold_gradient(self) -> torch.Tensor:
-        """Take memory for the buffer, and return it; its values are not defined yet."""
+    def hold_gradient(self, dtype: torch.dtype | None = None) -> torch.Tensor:
+        """Take memory for the buffer, of the parameters' type or ``dtype``, and return it; it has no values yet."""
         sizes = [shape.numel() for shape in self._shapes.values()]
         like = next(iter(self._shapes))
-        self.gradient = torch.empty(sum(sizes), dtype=like.dtype, device=like.device)
+        self.gradient = torch.empty(sum(sizes), dtype=dtype or like.dtype, device=like.device)
         parts = self.gradient.split(sizes)
         self.views = {p: part.view(shape) for (p, shape), part in zip(self._shapes.items(), parts, strict=True)}
         return self.gradient
