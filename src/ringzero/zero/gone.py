@@ -96,7 +96,7 @@ class InShards(torch.Tensor):
         return made
 
     @classmethod
-    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def, override]
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
         first, task = args[0], running_backward()
         if isinstance(first, InShards) and task not in (NOT_BACKWARD, first.task):
             if function is torch.ops.aten.add_.Tensor:

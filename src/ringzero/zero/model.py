@@ -117,7 +117,8 @@ class ZeroModel(Joinable):
         if travel is not None and self.keeps_whole and not travel.for_all_stages:
             raise ValueError(f"{type(travel).__name__} gathers parameters before each use; take ZeroStage3")
         self._policy = travel
-        self.travel, self.home = self._new_travel(self.group), home or Device()
+        self.travel = self._new_travel(self.group, gathers="parameters" in self.keeps_whole)
+        self.home = home or Device()
         elements = sum(parameter.numel() for parameter in self.trained.values())
         self.home.settle_in(self, chunk_bounds(elements, self.travel.group.size())[1])
         self.units, self.bucket_cap_mb = None if units is None else list(units), bucket_cap_mb
@@ -137,9 +138,11 @@ class ZeroModel(Joinable):
         call_model_instead(self.optimizer, self)
         self._furnish()
 
-    def _new_travel(self, group: dist.ProcessGroup) -> Travel:
+    def _new_travel(self, group: dist.ProcessGroup, reduces: bool = True, gathers: bool = True) -> Travel:
         """How vectors travel among the ranks of ``group``, which nothing else uses."""
-        return self._flat(group) if self._policy is None else self._policy.travel(group, self._new_group, self._flat)
+        if self._policy is None:
+            return self._flat(group)
+        return self._policy.travel(group, self._new_group, self._flat, reduces, gathers)
 
     def _grouped(self, groups: Iterable[dict] | None, trained: Mapping[str, Parameter]) -> Groups:
         found = parameter_groups(groups, trained)

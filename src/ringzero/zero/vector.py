@@ -113,19 +113,20 @@ class ShardedVector(Vector):
             super().put(parameter)
         else:
             if parameter.grad is not None:
-                self._add_up_as_stepped()
+                if self.gradient is not None and self.gradient.dtype != self.master.dtype:
+                    self._hold_as(self.master.dtype)  # in which many small numbers add up
                 self.views[parameter].add_(dense(parameter.grad), alpha=1 / self.ranks)
             self.missing.discard(parameter)
         self._mark(parameter)
         self.added.add(parameter)
 
-    def _add_up_as_stepped(self) -> None:
-        """Have ``gradient`` be of the master's type, in which many small numbers add up."""
+    def _hold_as(self, dtype: torch.dtype) -> None:
+        """Have ``gradient`` be of another type, in new memory."""
         before = self.gradient
-        if before is not None and before.dtype != self.master.dtype:
-            precise = self.hold_gradient(self.master.dtype)
-            precise.copy_(before)
-            label(precise, "gradients")
+        assert before is not None
+        converted = self.hold_gradient(dtype)
+        converted.copy_(before)
+        label(converted, "gradients")
 
     def mark_master(self) -> None:
         """Have whoever looks at ``master.grad`` be told, too."""
@@ -145,7 +146,8 @@ class ShardedVector(Vector):
     def reduce(self, travel: Travel) -> None:
         """Add this rank's shard of the sum of all ranks' ``gradient`` to ``reduced``; the rest of it is worthless."""
         assert self.gradient is not None  # it is full
-        self.gradient = self.gradient.to(self.whole.dtype)  # as it travels
+        if self.gradient.dtype != self.whole.dtype:
+            self._hold_as(self.whole.dtype)  # as it travels
         self.reduced = self.home.keep(self, self._route(travel).reduce(self.gradient))
         self.added = set()
 
