@@ -282,7 +282,9 @@ def test_another_type_or_shape_is_named_or_right(change):
             if kind in ("naive", "flat"):  # they make their buffers in each pass
                 assert first == "nothing was raised", kind
             else:
-                assert re.search("the gradient of .* when the module was wrapped; .* wrap the module again", first), kind
+                assert re.search("the gradient of .* when the module was wrapped; .* wrap the module again", first), (
+                    kind
+                )
             torch.testing.assert_close(gradients, expected)
 
 

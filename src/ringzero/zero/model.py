@@ -155,6 +155,21 @@ class ZeroModel(Joinable):
         for vector in () if self.home.delayed else self.vectors:  # a delayed step goes on, with gradients there
             vector.mark_master()
 
+    def _holds(self) -> dict[str, str]:
+        holds, kinds = super()._holds(), {vector.whole.dtype for vector in self.vectors}
+        whole = [*self.keeps_whole, "what is not trained"]
+        stepped = {vector.master.dtype for vector in self.vectors}
+        shards = [each for each in ("parameters", "gradients") if each not in self.keeps_whole]
+        return holds | {
+            "whole": f"{', '.join(whole)}; computed with in {_types(kinds)}",
+            "sharded": f"{', '.join([*shards, 'optimizer states'])}; stepped in {_types(stepped)}, by "
+            f"{type(self.optimizer).__name__} on {type(self.home).__name__}; {self.travel.group.size()} shards, here "
+            f"{sum(vector.owned.stop - vector.owned.start for vector in self.vectors):,} numbers",
+        }
+
+    def _buckets(self) -> list[list[Parameter]]:
+        return [list(vector.parameters.values()) for vector in self.vectors]
+
     def _furnish(self) -> None:
         """Let home and optimizer know of all vectors."""
         self.home.furnish(self.vectors, self.optimizer)
@@ -537,6 +552,10 @@ class ZeroModel(Joinable):
                 f"{', '.join(changed)} changed since the model was sharded: replaced, or overwritten where the "
                 "optimizer has a copy; use load_state_dict for new values, or whole_parameters(write=True)"
             )
+
+
+def _types(kinds: Iterable[torch.dtype]) -> str:
+    return ", ".join(sorted(str(kind).removeprefix("torch.") for kind in kinds))
 
 
 def masters(names: Iterable[str], vectors: Iterable[ShardedVector]) -> list[Parameter]:

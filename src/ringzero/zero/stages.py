@@ -55,7 +55,8 @@ class ZeroStage3(ZeroModel):
     A parameter may be used only inside the ``forward`` of its unit; elsewhere that is a RuntimeError which names it.
     Those not trained, and buffers, stay whole. All ranks gather in one order, so with ``find_unused`` they may use
     different units, but gradients then stay whole until the last gather; a unit that is used twice all must use twice.
-    Activations may be recomputed by torch's checkpoint. ``torch.compile`` units before the model is sharded.
+    Activations may be recomputed by torch's checkpoint. ``torch.compile`` units before the model is sharded, or call
+    their ``compile()``.
     """
 
     keeps_whole = ()
@@ -99,6 +100,7 @@ class ZeroStage3(ZeroModel):
         )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        cast(Gatherer, self.gatherer).gather_outside_of_compiled()
         return super().forward(*args, **kwargs)
 
     # Whoever compiles the whole model finds its parameters empty. A unit that was compiled before stays compiled.

@@ -28,7 +28,7 @@ class Policy(Protocol):
     def travel(
         self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat, reduces: bool = True, gathers: bool = True
     ) -> Travel:
-        """How vectors travel in ``group``, on groups that ``new_group`` makes, for what it ``reduces`` or ``gathers``."""
+        """How vectors travel in ``group``, on groups that ``new_group`` makes, to reduce, to gather or both."""
 
 
 class Levels(NamedTuple):
