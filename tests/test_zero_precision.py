@@ -14,14 +14,15 @@ HOMES = {"device": lambda folder: None, "host": lambda folder: Host(), "file": F
 
 
 def added_up(stage, dtype, home, folder, in_no_sync):
-    """The weight, minus the sum of 512 gradients of 1.0, stepped with a rate of 1; and that once more."""
+    """The weight, minus the sum of gradients of 2048 and 511 of 0.5, stepped with a rate of 1; and that once more."""
     linear = torch.nn.Linear(1, 1, bias=False)
     torch.nn.init.zeros_(linear.weight)
     model = STAGES[stage](linear, torch.optim.SGD, lr=1.0, mixed_precision=dtype, home=HOMES[home](folder))
     scaler = GradScaler("cpu", init_scale=1.0, growth_interval=9)
-    for last in 2 * ([False] * 511 + [True]):
+    for i in range(2 * 512):
+        last, x = i % 512 == 511, torch.full((1, 1), 0.5 if i % 512 else 2048.0)
         with model.no_sync() if in_no_sync and not last else nullcontext():
-            scaler.scale(model(torch.ones(1, 1)).sum()).backward()
+            scaler.scale(model(x).sum()).backward()
         if last:
             scaler.step(model)
             scaler.update(1.0)
@@ -37,7 +38,7 @@ WHERE = [(1, "device", True), (1, "device", False), (2, "device", False), (3, "h
 @pytest.mark.parametrize(("stage", "home", "in_no_sync"), WHERE)
 def test_many_small_gradients_add_up(stage, home, in_no_sync, dtype, tmp_path):
     for got in launch(added_up, stage, dtype, home, str(tmp_path), in_no_sync, world_size=2).returns:
-        assert got == pytest.approx(-1024, rel=2**-7 if dtype is torch.bfloat16 else 2**-10)
+        assert got == pytest.approx(-2 * (2048 + 511 / 2), rel=2**-7 if dtype is torch.bfloat16 else 2**-10)
 
 
 def adapted():
