@@ -273,7 +273,9 @@ def at_the_edge(folder, layer, layers, states, parameters, host_bytes):
     for unit in module:
         unit.register_forward_pre_hook(look)
     for _ in range(2):  # in the second forward pass there are gradients of the first, and states
-        model(torch.ones(2)).float().sum().backward()
+        loss = model(torch.ones(2)).float().sum()
+        model.zero_grad()  # otherwise two passes would add up, in the masters' type
+        loss.backward()
         look()
         model.step()
     return most

@@ -12,12 +12,13 @@ def assign(parameters: Iterable[Parameter], bucket_cap_mb: float, first_bucket_m
     """
     closed: list[tuple[int, list[Parameter]]] = []
     filling: dict[tuple, tuple[int, list[Parameter]]] = {}
+    filled: dict[tuple, int] = {}  # bytes in the bucket that is filling
     caps: dict[tuple, float] = {}
     for order, parameter in enumerate(parameters):
         kind = (parameter.dtype, parameter.device)
-        _, members = filling.setdefault(kind, (order, []))
-        members.append(parameter)
-        if sum(p.nbytes for p in members) >= caps.get(kind, min(first_bucket_mb, bucket_cap_mb)) * 2**20:
+        filling.setdefault(kind, (order, []))[1].append(parameter)
+        filled[kind] = filled.get(kind, 0) + parameter.nbytes
+        if filled[kind] >= caps.get(kind, min(first_bucket_mb, bucket_cap_mb)) * 2**20:
             closed.append(filling.pop(kind))
-            caps[kind] = bucket_cap_mb
+            caps[kind], filled[kind] = bucket_cap_mb, 0
     return [members for _, members in sorted([*closed, *filling.values()], key=lambda bucket: bucket[0])]

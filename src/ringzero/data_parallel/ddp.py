@@ -39,6 +39,9 @@ class FlatDataParallel(Replica):
                 vector.put(parameter)
             dist.all_reduce(vector.gradient, group=self.group)
 
+    def _buckets(self) -> list[list[Parameter]]:
+        return assign(self.trained.values(), inf, inf)
+
 
 class DistributedDataParallel(Joinable):
     """``module``, its gradients averaged over ``group`` when ``loss.backward()`` returns.
@@ -98,7 +101,11 @@ class DistributedDataParallel(Joinable):
     def _train_unfrozen(self) -> None:
         before = len(self.trained)
         super()._train_unfrozen()
-        self._in_order.add(self._cut(reversed([*self.trained.values()][before:])))
+        if new := [*self.trained.values()][before:]:
+            self._in_order.add(self._cut(reversed(new)))
+
+    def _buckets(self) -> list[list[Parameter]]:
+        return [list(bucket.parameters.values()) for bucket in self.buckets]
 
     def backward_begins(self) -> None:
         self.announce("backward_without_data")

@@ -1,7 +1,7 @@
 """A process group for each model: its messages never meet those of another model, or of the program itself.
 
 Two models in one loss find their gradients in an order that may differ between ranks. On one group their sums would
-mix. A group costs sockets and threads, so one whose model is gone serves the next model.
+mix. A group costs sockets and threads, so one whose model is gone serves the next model of the same ranks.
 """
 
 import gc
@@ -11,8 +11,6 @@ import torch
 import torch.distributed as dist
 
 from ringzero.collectives.run import device_of
-
-MANY = 8  # groups, before it is worth the time to look for models that are gone
 
 
 class OwnGroup:
@@ -26,14 +24,17 @@ class OwnGroup:
         return self.owner() is None and not self.in_use
 
 
-_made: WeakKeyDictionary[dist.ProcessGroup, list[OwnGroup]] = WeakKeyDictionary()  # for ranks of which group
+Kind = tuple[tuple[int, ...], str, object]  # the ranks in the world, the backend, and the time-out
+_made: WeakKeyDictionary[dist.ProcessGroup, dict[Kind, list[OwnGroup]]] = WeakKeyDictionary()  # of a world
 
 
 def own_group(ranks_of: dist.ProcessGroup, owner: object) -> OwnGroup:
     """A group of the ranks and backend of ``ranks_of``, for ``owner`` alone. All ranks must ask for it together."""
-    made = _made.setdefault(ranks_of, [])
+    world = dist.group.WORLD
+    assert world is not None
+    made = _made.setdefault(world, {}).setdefault(_kind(ranks_of), [])
     free = _free_on_all_ranks(made, ranks_of)
-    if not free and len(made) >= MANY:  # on every rank alike
+    if not free and any(each.owner() is not owner for each in made):  # on every rank alike
         gc.collect()  # a model refers to itself, by the hooks on its parameters
         free = _free_on_all_ranks(made, ranks_of)
     if free:
@@ -41,6 +42,11 @@ def own_group(ranks_of: dist.ProcessGroup, owner: object) -> OwnGroup:
         return free[0]
     made.append(OwnGroup(_new(ranks_of), owner))
     return made[-1]
+
+
+def _kind(ranks_of: dist.ProcessGroup) -> Kind:
+    timeout = ranks_of._get_backend(device_of(ranks_of)).options._timeout
+    return tuple(dist.get_process_group_ranks(ranks_of)), str(dist.get_backend_config(ranks_of)), timeout
 
 
 def _free_on_all_ranks(made: list[OwnGroup], ranks_of: dist.ProcessGroup) -> list[OwnGroup]:

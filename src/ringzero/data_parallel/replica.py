@@ -16,9 +16,12 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
 from ringzero.collectives import event_threads
+from ringzero.collectives.torchs import contiguous, write
 from ringzero.data_parallel.executor import queue_of
+from ringzero.data_parallel.leftovers import holders, refuse_steps
 from ringzero.data_parallel.own_group import OwnGroup, own_group
 from ringzero.data_parallel.vector import Vector
+from ringzero.data_parallel.wrapped import Wrapped
 from ringzero.record.eager import not_compiled
 
 running_backward, NOT_BACKWARD = torch._C._current_graph_task_id, -1  # autograd's number of a backward pass
@@ -42,6 +45,7 @@ class Replica(Module):
     train; TypeError for a module with a replica inside.
     """
 
+    _wrapped: Wrapped | None = None  # a copy has none
     hooks_in_no_sync = False  # whether gradients that no_sync keeps on this rank are announced too
 
     def __init__(self, module: Module, *, unused: Collection[str] = (), broadcast_buffers: bool = True,
@@ -60,6 +64,7 @@ class Replica(Module):
         self._own_groups: list[OwnGroup] = []
         self.group = self._new_group(ranks_of)
         broadcast_state(self.shared([*module.named_parameters(), *module.named_buffers()]), 0, self.group)
+        refuse_steps()
         event_threads.calm()  # so that all-reduces of the backend's own, too, hinder the backward pass less
         self._syncing = True
         self._task: int | None = None  # the backward pass that is running, by autograd's number
@@ -68,6 +73,8 @@ class Replica(Module):
         self._names: dict[Parameter, str] = {}
         self._hooks: list[Any] = []
         self._frozen = [p for name, p in named.items() if name not in unused]  # but for what is trained
+        self._unused = tuple(unused)
+        self._wrapped = Wrapped(module, named.values())
         self._train(trained)
 
     def _train(self, named: Mapping[str, Parameter]) -> None:
@@ -77,11 +84,14 @@ class Replica(Module):
             self.trained[name], self._names[parameter] = parameter, name
             self._hooks.append(parameter.register_post_accumulate_grad_hook(hook))
             _hooked[parameter] = ref(self), self._hooks[-1]
+            cast(Wrapped, self._wrapped).known.add(parameter)
         self._frozen = [parameter for parameter in self._frozen if parameter not in self._names]
 
     @not_compiled
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         self._check_usable()
+        if torch.is_grad_enabled():
+            self.check_wrapped()
         if any(parameter.requires_grad for parameter in self._frozen):
             self._train_unfrozen()
         if self.broadcast_buffers and self._syncing and torch.is_grad_enabled() and self.module.training:
@@ -89,6 +99,7 @@ class Replica(Module):
         output = self.module(*args, **kwargs)
         for leaf in tree_leaves(output):
             if isinstance(leaf, torch.Tensor) and leaf.requires_grad:
+                _ = leaf.grad_fn  # found anew for a view that was written to; without that register_hook would crash
                 leaf.register_hook(self._backward_reaches_output)
         return output
 
@@ -99,7 +110,35 @@ class Replica(Module):
     def _train_unfrozen(self) -> None:
         """Hook what was frozen when the module was wrapped, and is not any more, on every rank alike."""
         names = {parameter: name for name, parameter in self.module.named_parameters()}
-        self._train({names[parameter]: parameter for parameter in self._frozen if parameter.requires_grad})
+        known = cast(Wrapped, self._wrapped).known
+        unfrozen = {names[p]: p for p in self._frozen if p.requires_grad and p in names}
+        if late := [name for name, parameter in unfrozen.items() if parameter not in known]:
+            raise RuntimeError(self._came_late(late))
+        self._frozen = [p for p in self._frozen if not p.requires_grad or p in names]  # others have left the module
+        self._train(unfrozen)
+
+    def check_wrapped(self, at_all_costs: bool = False) -> None:
+        """Raise RuntimeError, with names, if the module has trained parameters that were not wrapped.
+
+        It looks only if something was registered in the module since the last time, or ``at_all_costs``.
+        """
+        wrapped = self._wrapped
+        if wrapped is None or not (at_all_costs or wrapped.may_differ):
+            return
+        came = wrapped.came()
+        if late := [name for name, p in came.items() if p.requires_grad and name not in self._unused]:
+            wrapped.forget()  # so that the next pass, too, has the error
+            raise RuntimeError(self._came_late(late))
+        frozen = set(self._frozen)
+        self._frozen += [p for p in came.values() if not p.requires_grad and p not in frozen]
+
+    def _came_late(self, names: list[str]) -> str:
+        kind = type(self).__name__
+        return (
+            f"{', '.join(names)} came into the {type(self.module).__name__} after it was wrapped, and no rank would "
+            f"average the gradient: wrap the module again on every rank with {kind}(module), and give the optimizer "
+            "the parameters that the module has now; or freeze what is not trained by requires_grad_(False)"
+        )
 
     def _check_usable(self) -> None:
         """Raise RuntimeError if the module has another replica by now, or the last backward pass had an error."""
@@ -120,7 +159,35 @@ class Replica(Module):
         if self._in_backward and running_backward() == NOT_BACKWARD:
             self.abandon()
             self._end_of_backward()
+        holders.discard(self)
         super().zero_grad(set_to_none)
+
+    def summary(self) -> str:
+        """What the model holds, a line each: what is trained, frozen and whole, in which types, buckets and groups."""
+        holds = self._holds()
+        width = max(map(len, holds))
+        return "\n".join(f"{what:{width}}  {text}" for what, text in holds.items())
+
+    def _holds(self) -> dict[str, str]:
+        """``{what: in words}``, the lines of ``summary``."""
+        buffers = self.shared(self.module.named_buffers())
+        each = self._each_rank_s_own
+        return {
+            type(self).__name__: f"of a {type(self.module).__name__}, on rank {self.group.rank()} of "
+            f"{self.group.size()}",
+            "trained": _in_words(self.trained.values()),
+            "frozen": _in_words(self._frozen),
+            "unused": ", ".join(self._unused) or "none",
+            "buffers": _in_words(buffers) + (f"; each rank has its own {', '.join(sorted(each))}" if each else ""),
+            "whole": "parameters, gradients and optimizer states, on every rank",
+            "buckets": _buckets_in_words(self._buckets()),
+            "groups": f"{len(self._own_groups)} of its own: "
+            + ", ".join(f"{own.group.size()} ranks on {own.group.name()}" for own in self._own_groups),
+        }
+
+    def _buckets(self) -> list[list[Parameter]]:
+        """Parameters whose gradients travel in one message, in the order in which they leave, if that is known."""
+        return [[parameter] for parameter in self.trained.values()]
 
     def leave(self) -> None:
         """Leave the module as it was before: hooks are removed."""
@@ -166,15 +233,35 @@ class Replica(Module):
             if self._task is None:
                 self._backward_reaches_output(parameter)
             if not self._in_backward:
+                self.check_wrapped()
+                holders.discard(self)
                 self._set_in_backward(True)
                 self.backward_begins()
             self.gradient_ready(parameter)
+        elif self not in holders:
+            holders.add(self)
 
     def _end_of_task(self) -> None:
         self._task = None
         if self._in_backward:
-            self.backward_over()
+            try:
+                self.backward_over()
+            except RuntimeError:
+                self._check_gone()
+                raise
             self._end_of_backward()
+        elif self._syncing:  # no gradient at all: as with autograd.grad, or because all parameters were replaced
+            self.check_wrapped(at_all_costs=True)
+
+    def _check_gone(self) -> None:
+        """Raise RuntimeError, with names, if the module is not what was wrapped: a better reason than no gradients."""
+        self.check_wrapped(at_all_costs=True)
+        here = set(self.module.parameters())
+        if gone := [name for name, p in self.trained.items() if p not in here and p.grad is None]:
+            raise RuntimeError(
+                f"{', '.join(gone)} left the {type(self.module).__name__} after it was wrapped, and got no gradient; "
+                f"wrap the module again on every rank with {type(self).__name__}(module)"
+            )
 
     def _end_of_backward(self) -> None:
         self._task = None
@@ -222,6 +309,24 @@ class Replica(Module):
         return Vector({self._names[p]: p for p in parameters}, self.group.size())
 
 
+def _in_words(tensors: Iterable[torch.Tensor]) -> str:
+    """How many tensors and numbers of each type."""
+    kinds: dict[torch.dtype, list[int]] = defaultdict(list)
+    for tensor in tensors:
+        kinds[tensor.dtype].append(tensor.numel())
+    said = [
+        f"{len(sizes)} tensor{'s' * (len(sizes) > 1)} with {sum(sizes):,} numbers of {str(kind).removeprefix('torch.')}"
+        for kind, sizes in kinds.items()
+    ]
+    return "; ".join(said) or "none"
+
+
+def _buckets_in_words(buckets: list[list[Parameter]]) -> str:
+    sizes = [sum(parameter.nbytes for parameter in bucket) for bucket in buckets]
+    each = ", ".join(f"{size:,}" for size in sizes[:8]) + ", ..." * (len(sizes) > 8)
+    return f"{len(sizes)} of {each} bytes"
+
+
 def replica_of(parameter: torch.Tensor) -> Replica | None:
     """The replica that trains ``parameter``, if there is one."""
     weak, _ = _hooked.get(parameter, (None, None))
@@ -229,9 +334,10 @@ def replica_of(parameter: torch.Tensor) -> Replica | None:
 
 
 def broadcast_state(tensors: Iterable[torch.Tensor], root: int, group: dist.ProcessGroup) -> None:
-    """Give every rank the ``tensors`` of rank ``root`` of the group."""
+    """Give every rank the ``tensors``, of any layout, of rank ``root`` of the group."""
     for tensor in tensors:
-        dist.broadcast(tensor.detach(), group_src=root, group=group)
+        with contiguous(tensor) as numbers:
+            dist.broadcast(numbers, group_src=root, group=group)
 
 
 def broadcast_changes(buffers: list[torch.Tensor], group: dist.ProcessGroup) -> None:
@@ -247,7 +353,7 @@ def broadcast_changes(buffers: list[torch.Tensor], group: dist.ProcessGroup) -> 
             differ = torch.stack([(b != p).any() for b, p in zip(alike, parts, strict=True)]).tolist()
             for buffer, part, differs in zip(alike, parts, differ, strict=True):
                 if differs:  # others autograd may have saved, and would see the write
-                    buffer.copy_(part)
+                    write(buffer, part)
 
 
 def _weakly(replica: Replica) -> Callable[[Parameter], None]:

@@ -32,11 +32,11 @@ class Vector:
         """A backward pass begins: every gradient is still missing."""
         self.missing, self.sparse = set(self._shapes), set[Parameter]()
 
-    def hold_gradient(self) -> torch.Tensor:
-        """Take memory for the buffer, and return it; its values are not defined yet."""
+    def hold_gradient(self, dtype: torch.dtype | None = None) -> torch.Tensor:
+        """Take memory for the buffer, of the parameters' type or ``dtype``, and return it; it has no values yet."""
         sizes = [shape.numel() for shape in self._shapes.values()]
         like = next(iter(self._shapes))
-        self.gradient = torch.empty(sum(sizes), dtype=like.dtype, device=like.device)
+        self.gradient = torch.empty(sum(sizes), dtype=dtype or like.dtype, device=like.device)
         parts = self.gradient.split(sizes)
         self.views = {p: part.view(shape) for (p, shape), part in zip(self._shapes.items(), parts, strict=True)}
         return self.gradient
@@ -48,12 +48,26 @@ class Vector:
         """
         if self.gradient is None:
             self.hold_gradient()
-        view = self.views[parameter]
-        if parameter.grad is None:
+        view, gradient = self.views[parameter], parameter.grad
+        if gradient is None:
             view.zero_()
         else:
-            if parameter.grad.is_sparse:
+            if gradient.is_sparse:
                 self.sparse.add(parameter)
-            torch.div(dense(parameter.grad), self.ranks, out=view)
+                gradient = gradient.to_dense()
+            if gradient.requires_grad:
+                gradient = gradient.detach()
+            if gradient.shape != view.shape or gradient.dtype is not view.dtype or gradient.device != view.device:
+                raise RuntimeError(self._other(parameter, gradient))
+            torch.div(gradient, self.ranks, out=view)
             parameter.grad = view
         self.missing.discard(parameter)
+
+    def _other(self, parameter: Parameter, gradient: torch.Tensor) -> str:
+        (name,) = [name for name, p in self.parameters.items() if p is parameter]
+        was = self.views[parameter]
+        return (
+            f"the gradient of {name} is {tuple(gradient.shape)} {gradient.dtype} on {gradient.device}, and the "
+            f"parameter was {tuple(was.shape)} {was.dtype} on {was.device} when the module was wrapped; after a change "
+            "of type, shape or device wrap the module again on every rank"
+        )

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from ringzero.zero import state
@@ -30,21 +30,29 @@ MANIFEST, SHARDS = "manifest.json", "shard-*-*-of-*"
 def save(model: ZeroModel, directory: str | os.PathLike, extra: Any = None) -> None:
     """Write ``model`` and ``extra``, anything that JSON takes, into ``directory``; then remove the set that was there.
 
-    All ranks must call it. Raises OSError, on every rank, if one cannot write; the set that was there stays. States
-    that are in files (``File``) are read into memory for it, all of a rank's at once.
+    All ranks must call it. Raises OSError, on every rank, if one cannot write, and TypeError for ``extra`` that JSON
+    does not take; the set that was there stays. States that are in files (``File``) are read into memory for it, all of
+    a rank's at once.
     """
     directory, rank, ranks = Path(directory), model.group.rank(), model.travel.group.size()
-    directory.mkdir(parents=True, exist_ok=True)
-    number, *_ = together(model.group, lambda: 1 + max([0, *map(_number, directory.glob(SHARDS))]))
-    path, tensors = directory / f"shard-{number}-{rank}-of-{ranks}.safetensors", _tensors(model)
+
+    def next_number() -> int:
+        json.dumps(extra)
+        directory.mkdir(parents=True, exist_ok=True)
+        return 1 + max([0, *map(_number, directory.glob(SHARDS))])
+
+    number, *_ = together(model.group, next_number)
+    path, tensors = directory / f"shard-{number}-{rank}-of-{ranks}.safetensors", _untrained(model)
+    together(model.group, lambda: tensors.update(_shards(model)))
     is_copy = rank >= ranks  # where nodes have the same shards, the first writes them
     files = together(model.group, lambda: None if is_copy else _write(path, lambda part: save_file(tensors, part)))
-    manifest = json.dumps(_manifest(model, files[:ranks], extra))
-    together(model.group, lambda: rank or _write(directory / MANIFEST, lambda part: part.write_text(manifest)))
-    if rank == 0:
-        for old in directory.glob(SHARDS):
-            if _number(old) != number:
-                old.unlink()
+
+    def write_manifest() -> Any:
+        manifest = json.dumps(_manifest(model, files[:ranks], extra))
+        return _write(directory / MANIFEST, lambda part: part.write_text(manifest))
+
+    together(model.group, lambda: rank or write_manifest())
+    together(model.group, lambda: rank or _remove_others(directory, number))
 
 
 @torch.no_grad()
@@ -55,12 +63,12 @@ def load(model: ZeroModel, directory: str | os.PathLike) -> Any:
     the set is of another model or optimizer; FileNotFoundError if there is no set.
     """
     directory, group = Path(directory), model.group
-    if not (directory / MANIFEST).exists():
-        raise FileNotFoundError(f"there is no checkpoint in {directory}: {MANIFEST} is missing")
-    try:
-        manifest = json.loads((directory / MANIFEST).read_text())
-    except ValueError as error:
-        raise ValueError(f"the checkpoint in {directory} is damaged: {MANIFEST} is not JSON") from error
+    manifest, *others = together(group, lambda: _read_manifest(directory))
+    for rank, other in enumerate(others, 1):
+        if other != manifest:
+            raise ValueError(
+                f"rank {rank} reads another checkpoint in {directory} than rank 0; all must see one directory"
+            )
     mine = manifest["files"][group.rank() :: group.size()]  # each file is looked at by one rank
     damaged = together(group, lambda: [damage for file in mine if (damage := _damage(directory, file))])
     if any(damaged):
@@ -68,18 +76,46 @@ def load(model: ZeroModel, directory: str | os.PathLike) -> Any:
     state.check_fit(_description(model), manifest["model"])
     opened = cache(lambda i: safe_open(directory / manifest["files"][i]["name"], framework="pt"))
     here, aliases = state.here(model), state.trained_aliases(model)
-    whole = {name: opened(0).get_tensor(f"whole/{name}") for name in here if name not in aliases}
+    untrained = [name for name in here if name not in aliases]
+    whole = {}
+    together(group, lambda: whole.update({name: opened(0).get_tensor(f"whole/{name}") for name in untrained}))
     state.load_groups(model.optimizer, manifest["groups"])  # the first change
     for name, value in whole.items():
-        here[name].copy_(value)
+        state.take_untrained(model, name, value)
+    errors = []
 
     def take(vector):
-        states = _read_shards(vector, manifest, opened)
+        try:
+            states = _read_shards(vector, manifest, opened)
+        except (OSError, SafetensorError) as error:
+            errors.append(f"{error}; only a part of the checkpoint was taken over, so load one again")
+            return
         vector.master.copy_(states.pop("parameter"))
         model.optimizer.state[vector.master] = states
 
     model.change(take)
+    together(group, lambda: _raise(errors))
     return manifest["extra"]
+
+
+def _raise(errors):
+    if errors:
+        raise OSError(errors[0])
+
+
+def _read_manifest(directory):
+    if not (directory / MANIFEST).exists():
+        raise FileNotFoundError(f"there is no checkpoint in {directory}: {MANIFEST} is missing")
+    try:
+        return json.loads((directory / MANIFEST).read_text())
+    except ValueError as error:
+        raise ValueError(f"the checkpoint in {directory} is damaged: {MANIFEST} is not JSON") from error
+
+
+def _remove_others(directory, number):
+    for old in directory.glob(SHARDS):
+        if _number(old) != number:
+            old.unlink()
 
 
 def _description(model):
@@ -112,8 +148,8 @@ def _states(vector, model):
     return {"parameter": vector.master.detach(), **model.optimizer.state.get(vector.master, {})}
 
 
-def _tensors(model):
-    """What this rank writes: ``{"state/parameter": 1-D piece or scalar}``, and rank 0 what is not sharded."""
+def _shards(model):
+    """What this rank writes of what is sharded: ``{"state/parameter": 1-D piece or scalar}``."""
     tensors = {}
     for vector in model.vectors:
         begin = 0
@@ -122,10 +158,17 @@ def _tensors(model):
                 for key, value in _states(vector, model).items():
                     tensors[f"{key}/{name}"] = value[begin : begin + stop - start] if value.dim() else value.clone()
                 begin += stop - start
-    if model.group.rank() == 0:
-        here, aliases = state.here(model), state.trained_aliases(model)
-        tensors |= {f"whole/{name}": value.contiguous() for name, value in here.items() if name not in aliases}
     return tensors
+
+
+def _untrained(model):
+    """What rank 0 writes of what is not sharded, and the others nothing. All ranks must call it together."""
+    untrained, aliases = state.untrained(model), state.trained_aliases(model)
+    if model.group.rank() != 0:
+        return {}
+    # Those that are tied share memory, which safetensors does not take.
+    copied = {f"whole/{name}": value.detach().clone() for name, value in untrained.items() if name not in aliases}
+    return {name: value.contiguous() for name, value in copied.items()}
 
 
 def _read_shards(vector, manifest, opened):

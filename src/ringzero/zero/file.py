@@ -192,8 +192,10 @@ class File(Host):
         try:
             together(group, partial(self._rewrite, generation, act))
             together(group, partial(self._commit, generation))
-        except OSError as error:
+        except Exception as error:
             self._go_back(generation, before)
+            if not isinstance(error, OSError):
+                raise
             raise OSError(
                 f"{error}; step {generation} was undone on every rank, and gradients are still there: make room in "
                 f"{self.folder}, and call step() again"
@@ -205,14 +207,18 @@ class File(Host):
 
         After an error it goes on to the end: what steps a vector may wait for the other ranks.
         """
-        vectors, errors, writing = list(self._places), [], []
+        vectors, writing = list(self._places), []
+        errors: list[Exception | None] = []
         reading = self._reader.submit(self._read_next, vectors[0], read)
         for vector, following in zip(vectors, [*vectors[1:], None], strict=True):
             memory, error = reading.result()
             errors.append(error)
             if following is not None:
                 reading = self._reader.submit(self._read_next, following, read)
-            act(vector, memory)
+            try:
+                act(vector, memory)
+            except Exception as raised:
+                errors.append(raised)
             copying = None
             if not self.parameters_elsewhere and read:
                 master = self._view(vector, memory, "master")

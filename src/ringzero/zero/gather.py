@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -130,18 +131,63 @@ class Gatherer:
         self._hooks: list[Any] = []
         for parameter, unit in self._unit_of.items():  # its gradient is put beside it, so it must have its size
             self._hooks.append(parameter.register_hook(_weakly(unit)))
+        self._calls: dict[Module, list[Any]] = {}  # hooks on a module's calls
+        self._unit_of_module = of_module
+        self._hold_units = [
+            each
+            for each in module.modules()
+            if any(inner in of_module for inner in each.modules() if inner is not each)
+        ]
         for each, unit in of_module.items():
             unit.free()
-            self._hooks += [
-                each.register_forward_pre_hook(partial(self._before_call, each, unit)),
+            self._calls[each] = [  # first: others, such as those of weight_norm, compute with parameters
+                each.register_forward_pre_hook(partial(self._before_call, each, unit), prepend=True),
                 each.register_forward_hook(partial(self._after_call, unit)),
                 each.register_forward_hook(partial(self._call_over, unit), always_call=True),
             ]
+        self._compiled: dict[Module, tuple[Any, Any]] = {}  # what a module's compile() left, and what is in its place
+        self.gather_outside_of_compiled()
 
     def leave(self) -> None:
         """Leave the module: no unit is gathered or freed any more."""
-        for hook in self._hooks:
+        for hook in [*self._hooks, *(hook for hooks in self._calls.values() for hook in hooks)]:
             hook.remove()
+        for each, (compiled, ours) in self._compiled.items():
+            if each._compiled_call_impl is ours:
+                each._compiled_call_impl = compiled
+
+    def gather_outside_of_compiled(self) -> None:
+        """Where ``compile()`` was called of a unit: gather before what was compiled, and not in it.
+
+        What was compiled would have the hooks inside. A module that holds units runs as it was written.
+        """
+        for each in (*self._hold_units, *self._unit_of_module):
+            compiled = each._compiled_call_impl
+            if compiled is None or (each in self._compiled and self._compiled[each][1] is compiled):
+                continue
+            if each in self._hold_units:
+                warnings.warn(
+                    f"the compiled {type(each).__name__} holds units of ZeroStage3, which are gathered between its "
+                    "operations, so it runs as if it were not compiled; name it in `units`, or call compile() of the "
+                    "units that it holds",
+                    stacklevel=2,
+                )
+                ours = each._call_impl
+            else:
+                for hook in self._calls.pop(each, []):
+                    hook.remove()
+                ours = partial(self._call, each, self._unit_of_module[each], compiled)
+            self._compiled[each], each._compiled_call_impl = (compiled, ours), ours
+
+    def _call(self, each: Module, unit: Unit, compiled: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """A call of a module whose ``compile()`` was called."""
+        self._before_call(each, unit, each, args)
+        try:
+            output = compiled(*args, **kwargs)
+            self._after_call(unit, each, args, output)
+        finally:
+            self._call_over(unit)
+        return output
 
     def __reduce__(self) -> tuple:  # its hooks are part of the module
         raise TypeError(
@@ -224,6 +270,8 @@ class Gatherer:
     @not_compiled
     def _after_call(self, unit: Unit, _module: Module, _args: tuple, output: Any) -> None:
         tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+        for tensor in tensors:
+            _ = tensor.grad_fn  # found anew for a view that was written to; without that a hook on it would crash
         if tensors:
             register_multi_grad_hook(tensors, lambda _: self.before_backward(unit), mode="any")
         if running_backward() == NOT_BACKWARD:  # otherwise a checkpoint computes the unit again, for its backward pass

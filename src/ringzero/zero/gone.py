@@ -1,11 +1,17 @@
-"""Parameters that are not gathered: whoever reads one is told which it is, instead of finding nothing in it."""
+"""What stands where a whole tensor is not: whoever reads it is told what it is, instead of finding nothing.
+
+``Gone`` is a parameter that is not gathered. ``InShards`` is in the place of a gradient that was reduced.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch.nn import Parameter
+from torch.utils._pytree import tree_leaves
+
+from ringzero.data_parallel.replica import NOT_BACKWARD, running_backward
 
 # What may be asked of a parameter that is not there. What is computed with its values is refused.
 _ABOUT_IT = {
@@ -67,3 +73,62 @@ def readable() -> Iterator[None]:
         yield
     finally:
         _readable[0] = before
+
+
+class InShards(torch.Tensor):
+    """What ``parameter.grad`` is once the gradient has gone into shards. It has a shape and no numbers.
+
+    torch's own tools take each ``grad`` that is not None. So they meet this one, and every operation on it raises
+    RuntimeError, which names the parameter and what to call instead.
+
+    Autograd adds to a ``grad`` that is there. The first gradient of a backward pass may therefore come here, before
+    the pass is noticed: it waits in ``arrived``. Later ones do not, since ``begins`` is called.
+    """
+
+    whose: str
+    arrived: torch.Tensor | None
+    task: int  # autograd's number of the pass in which gradients do not come here any more
+
+    @staticmethod
+    def of(whose: str, like: torch.Tensor, shape: tuple[int, ...]) -> "InShards":
+        made = torch.Tensor._make_wrapper_subclass(InShards, shape, dtype=like.dtype, device=like.device)
+        made.whose, made.arrived, made.task = whose, None, NOT_BACKWARD
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        first, task = args[0], running_backward()
+        if isinstance(first, InShards) and task not in (NOT_BACKWARD, first.task):
+            if function is torch.ops.aten.add_.Tensor:
+                first.arrived = args[1]
+                return first
+            if function is torch.ops.aten.add.Tensor:  # with create_graph=True
+                return args[1]
+        own = next(each for each in tree_leaves((args, kwargs)) if isinstance(each, InShards))
+        own._refuse(function.overloadpacket.__name__)
+
+    def begins(self) -> torch.Tensor | None:
+        """A backward pass has begun: its gradient, if that came here, and otherwise None."""
+        arrived, self.arrived, self.task = self.arrived, None, running_backward()
+        return arrived
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise RuntimeError(
+            f"{what} was given the gradient of {self.whose}, which is not here: the ranks have it in shards, once it "
+            "is reduced. To clip, call the model's clip_grad_norm_ (which returns the norm) or clip_grad_value_; to "
+            "scale, scale the loss; to forget it, call the model's zero_grad(); to step, the model's step(). A scaled "
+            "loss takes ringzero.zero.GradScaler, given the model"
+        )
+
+    def untyped_storage(self) -> torch.UntypedStorage:
+        """No memory, for who counts it."""
+        return torch.UntypedStorage(0)
+
+    def numpy(self, **_: Any) -> NoReturn:
+        self._refuse("numpy")
+
+    def tolist(self) -> NoReturn:
+        self._refuse("tolist")
+
+    def __repr__(self, **_: Any) -> str:  # type: ignore[override]
+        return f"the gradient of {self.whose}: {tuple(self.shape)}, in shards on the ranks"

@@ -25,12 +25,14 @@ import torch.distributed as dist
 from ringzero.data_parallel.executor import Done, Queue, Stream, Thread
 from ringzero.zero.link import Link
 from ringzero.zero.muon import Muon
+from ringzero.zero.optimizers import without_model
 from ringzero.zero.vector import ShardedVector
 
 
 class Device:
     """Masters are on the device of the parameters. Where the type is the same too, the master *is* the shard."""
 
+    delayed = False  # whether a step goes on when ``step`` has returned
     parameters_elsewhere = False  # whether shards of parameters, too, are not on the device
 
     def settle_in(self, model: Any, elements: int) -> None:
@@ -52,7 +54,7 @@ class Device:
 
     def keep(self, vector: ShardedVector, reduced: torch.Tensor) -> torch.Tensor:
         """Add a shard that was ``reduced`` to the vector's earlier one, if any. Returns where the sum is."""
-        return reduced if vector.reduced is None else vector.reduced.add_(reduced)
+        return reduced if vector.reduced is None else vector.reduced.to(vector.master.dtype).add_(reduced)
 
     def fetch(self, vector: ShardedVector, into: torch.Tensor) -> None:
         """Copy this rank's part of the parameters ``into`` their place on the device."""
@@ -104,7 +106,9 @@ class Host(Device):
     ``memory_bytes``      what the host's tier of this rank may take; by default the machine's free memory, shared by
                           the ranks there
 
-    Raises MemoryError, on every rank and before training, if masters, states and gradients need more.
+    Raises MemoryError, on every rank and before training, if masters, states and gradients need more. With
+    ``mixed_precision`` and several backward passes a step, gradients add up in the masters' type, in memory of their
+    own that is not counted.
     """
 
     def __init__(self, *, parameters: bool = False, delayed: bool = False, bytes_per_second: float | None = None,
@@ -163,7 +167,9 @@ class Host(Device):
         if earlier is None:
             into = self._gradient_memory(vector, reduced)
         else:
-            into, reduced = earlier, reduced + earlier.to(reduced.device, non_blocking=True)
+            reduced = reduced.to(vector.master.dtype)
+            into = earlier if earlier.dtype == reduced.dtype else self._new(reduced)
+            reduced = reduced + earlier.to(reduced.device, non_blocking=True)
         self.link.to_host(into, reduced)
         return into
 
@@ -262,7 +268,7 @@ def _as_it_is_now(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
     """The optimizer with the options of now, whatever schedulers do to it meanwhile. States are the same."""
     now = copy.copy(optimizer)
     now.param_groups = [dict(group) for group in optimizer.param_groups]
-    vars(now).pop("step", None)  # a scheduler's, which steps the optimizer itself
+    without_model(now)
     return now
 
 

@@ -36,6 +36,7 @@ from ringzero.data_parallel.join import Joinable
 from ringzero.data_parallel.replica import Replica, broadcast_state
 from ringzero.record.eager import not_compiled
 from ringzero.zero import state
+from ringzero.zero.frozen import Frozen
 from ringzero.zero.gather import Gatherer
 from ringzero.zero.gone import give_back
 from ringzero.zero.home import Device
@@ -44,6 +45,7 @@ from ringzero.zero.optimizers import (
     Groups,
     as_module,
     by_kind,
+    call_model_instead,
     check_optimizer,
     parameter_groups,
     refuse_other_optimizers,
@@ -63,12 +65,15 @@ IN_FLIGHT = 1
 class ZeroModel(Joinable):
     """``module``, or a list of parameters, trained by ``optimizer``, a class of torch's, with its ``**options``.
 
-    No parameter has a ``grad`` after ``backward``: the shard of the mean gradient waits for ``step``. The optimizer
-    over the shards is ``model.optimizer``; schedulers take it.
+    After ``backward`` the shard of the mean gradient waits for ``step``. What is in ``parameter.grad`` then raises
+    RuntimeError, with the way out, whatever is done with it; ``module.zero_grad()`` forgets the gradient. The optimizer
+    over the shards is ``model.optimizer``; schedulers take it. Its ``step``, ``zero_grad`` and ``add_param_group`` are
+    the model's.
 
     ``groups``           parameter groups as torch's optimizers take them, dicts with "params"
     ``mixed_precision``  ``torch.bfloat16`` or ``float16``: module and messages are in it, the optimizer steps what was
-                         there before. float16 needs loss scaling: ``GradScaler``
+                         there before, and ``state_dict`` has that, of frozen parameters too. Gradients of several
+                         passes add up in the type that is stepped. float16 needs loss scaling: ``GradScaler``
     ``elementwise``      vouches that an optimizer not of torch's treats each element on its own
     ``bucket_cap_mb``    MiB of parameters that travel together; or
     ``units``            modules whose parameters do, as in stage 3
@@ -112,7 +117,8 @@ class ZeroModel(Joinable):
         if travel is not None and self.keeps_whole and not travel.for_all_stages:
             raise ValueError(f"{type(travel).__name__} gathers parameters before each use; take ZeroStage3")
         self._policy = travel
-        self.travel, self.home = self._new_travel(self.group), home or Device()
+        self.travel = self._new_travel(self.group, gathers="parameters" in self.keeps_whole)
+        self.home = home or Device()
         elements = sum(parameter.numel() for parameter in self.trained.values())
         self.home.settle_in(self, chunk_bounds(elements, self.travel.group.size())[1])
         self.units, self.bucket_cap_mb = None if units is None else list(units), bucket_cap_mb
@@ -122,17 +128,21 @@ class ZeroModel(Joinable):
             in_flight=None if "gradients" in self.keeps_whole else IN_FLIGHT,
         )  # fmt: skip
         self._is_unscaled = False  # since ``zero_grad``
-        self._given_types = {parameter: parameter.dtype for parameter in self._frozen}
-        if mixed_precision is not None:  # frozen parameters too; buffers may need their precision, such as angles
-            for parameter in filter(torch.is_floating_point, module.parameters()):
-                parameter.data = parameter.data.to(mixed_precision)
+        self.frozen: Frozen | None = None
+        if mixed_precision is not None:  # buffers may need their precision, such as angles
+            named = {name: p for name, p in module.named_parameters() if p not in self._names}
+            self.frozen = Frozen(named, mixed_precision, self.group, self._each_rank_s_own)
         groups_of_masters = [own | {"params": masters(names, vectors)} for names, own in self.groups]
         self.optimizer = self.optimizer_of(groups_of_masters)  # type: ignore[call-arg]
+        self.steps_now = False  # whether the optimizer is called by the model itself
+        call_model_instead(self.optimizer, self)
         self._furnish()
 
-    def _new_travel(self, group: dist.ProcessGroup) -> Travel:
+    def _new_travel(self, group: dist.ProcessGroup, reduces: bool = True, gathers: bool = True) -> Travel:
         """How vectors travel among the ranks of ``group``, which nothing else uses."""
-        return self._flat(group) if self._policy is None else self._policy.travel(group, self._new_group, self._flat)
+        if self._policy is None:
+            return self._flat(group)
+        return self._policy.travel(group, self._new_group, self._flat, reduces, gathers)
 
     def _grouped(self, groups: Iterable[dict] | None, trained: Mapping[str, Parameter]) -> Groups:
         found = parameter_groups(groups, trained)
@@ -140,9 +150,30 @@ class ZeroModel(Joinable):
             return found
         return by_kind(found, self.module, trained, self.optimizer_of.keywords.get("others_names", ()))
 
+    def _mark_masters(self) -> None:
+        """Have a program be told that the gradients it looks for, in the optimizer's groups, are not there."""
+        for vector in () if self.home.delayed else self.vectors:  # a delayed step goes on, with gradients there
+            vector.mark_master()
+
+    def _holds(self) -> dict[str, str]:
+        holds, kinds = super()._holds(), {vector.whole.dtype for vector in self.vectors}
+        whole = [*self.keeps_whole, "what is not trained"]
+        stepped = {vector.master.dtype for vector in self.vectors}
+        shards = [each for each in ("parameters", "gradients") if each not in self.keeps_whole]
+        return holds | {
+            "whole": f"{', '.join(whole)}; computed with in {_types(kinds)}",
+            "sharded": f"{', '.join([*shards, 'optimizer states'])}; stepped in {_types(stepped)}, by "
+            f"{type(self.optimizer).__name__} on {type(self.home).__name__}; {self.travel.group.size()} shards, here "
+            f"{sum(vector.owned.stop - vector.owned.start for vector in self.vectors):,} numbers",
+        }
+
+    def _buckets(self) -> list[list[Parameter]]:
+        return [list(vector.parameters.values()) for vector in self.vectors]
+
     def _furnish(self) -> None:
         """Let home and optimizer know of all vectors."""
         self.home.furnish(self.vectors, self.optimizer)
+        self._mark_masters()
         if isinstance(self.optimizer, Muon):
             self.optimizer.attach(self.vectors, self.travel.group)
 
@@ -213,8 +244,21 @@ class ZeroModel(Joinable):
         return self.gatherer is not None and self.find_unused
 
     def backward_begins(self) -> None:
+        self._heed_program()
         self.announce("backward_without_data" if self._syncing else "only_agree")
         self._in_order.begin(hold=self.gathers_first or not self._syncing)
+
+    def _heed_program(self, step: bool = False) -> None:
+        """Forget the gradients that the program forgot, and raise RuntimeError where a step would not be what it means.
+
+        With ``step`` no backward pass is going on.
+        """
+        forgot = [vector.heed_program(step) for vector in self.vectors]
+        if any(forgot) and self._joining is not None:
+            raise RuntimeError(
+                "inside join gradients were forgotten without the ranks that are out of data; call the zero_grad() of "
+                f"the {type(self).__name__}, not of its module"
+            )
 
     def gradient_ready(self, parameter: Parameter) -> None:
         self._in_order.vector_of[parameter].used = True
@@ -302,6 +346,7 @@ class ZeroModel(Joinable):
     def _step(self) -> None:
         self._check_usable()
         self.check_unchanged()
+        self._heed_program(step=True)
         if any(vector.added for vector in self.vectors):
             raise RuntimeError("gradients added up in no_sync were not reduced; make the last backward pass outside it")
         if self.mixed_precision is torch.float16 and not self._is_unscaled:
@@ -309,7 +354,14 @@ class ZeroModel(Joinable):
                 "a step in float16 without loss scaling: gradients below 6e-8 are zero there. Take zero.GradScaler, "
                 "and its step(model) in place of model.step(); or mixed_precision=torch.bfloat16"
             )
-        self.home.step(self.optimizer, self.vectors)
+        for vector in self.vectors:
+            vector.master.grad = None
+        self.steps_now = True
+        try:
+            self.home.step(self.optimizer, self.vectors)
+        finally:
+            self.steps_now = False
+            self._mark_masters()
         self.share()
 
     @torch.no_grad()
@@ -338,12 +390,17 @@ class ZeroModel(Joinable):
         """
         if not norm_type > 0:
             raise ValueError(f"norm_type is {norm_type!r}; give a positive number, or inf")
+        self._heed_program(step=True)
         self.announce("clip_grad_norm_", float(max_norm), norm_type, error_if_nonfinite)
         self.home.settle()
         shards = [vector.reduced for vector in self.vectors if vector.reduced is not None]
         largest = norm_type == inf
         device = self.vectors[0].whole.device
-        norms = [torch.linalg.vector_norm(shard, norm_type, dtype=torch.float64) for shard in shards if shard.numel()]
+        norms = [
+            torch.linalg.vector_norm(shard, norm_type, dtype=torch.complex128 if shard.is_complex() else torch.float64)
+            for shard in shards
+            if shard.numel()
+        ]
         nothing = torch.zeros(1, dtype=torch.float64, device=device)
         each = torch.stack(norms).to(device) if norms else nothing
         total = each.max() if largest else each.pow(norm_type).sum()
@@ -352,18 +409,28 @@ class ZeroModel(Joinable):
         if error_if_nonfinite and not norm.isfinite():
             raise RuntimeError(f"the norm of the gradients is {norm.item()}, so they cannot be clipped")
         factor = (max_norm / (norm + 1e-6)).clamp(max=1)
-        for shard in shards:
-            shard.mul_(factor.to(shard))
+        for vector in self.vectors:
+            vector.change_gradient(lambda shard: shard.mul_(factor.to(shard)))
         return norm
+
+    @torch.no_grad()
+    def clip_grad_value_(self, clip_value: float) -> None:
+        """Clamp each number of the gradients to ``-clip_value`` to ``clip_value``."""
+        self._heed_program(step=True)
+        self.announce("clip_grad_value_", float(clip_value))
+        self.home.settle()
+        for vector in self.vectors:
+            vector.change_gradient(lambda shard: shard.clamp_(-clip_value, clip_value))
 
     @torch.no_grad()
     def unscale_(self, factor: float) -> bool:
         """Multiply the gradients by ``factor``. Returns whether all are finite, on all ranks."""
+        self._heed_program(step=True)
         self.announce("unscale_", factor)
         self._is_unscaled = True
         self.home.settle()
         for vector in self.vectors:
-            vector.unscale(factor)
+            vector.change_gradient(lambda shard: shard.mul_(factor))
         shards = [vector.reduced for vector in self.vectors if vector.reduced is not None]
         bad = torch.tensor(0.0, device=self.vectors[0].whole.device)
         for shard in shards:
@@ -389,14 +456,15 @@ class ZeroModel(Joinable):
         self.home.check_takes_more()
         new = to_add(group, self.module, self.trained)
         added = self._grouped([group], new)
-        for parameter in new.values():  # so that the optimizer's copy is as precise as the others
-            parameter.data = parameter.data.to(self._given_types.get(parameter, parameter.dtype))
+        if self.frozen is not None:
+            self.frozen.give_back(set(new))  # so that the optimizer's copy is as precise as the others
         self._train(new)
         self.groups += added
         vectors = self._cut(new, added)
         self._in_order.add(vectors)
         for of_group, own in added:
-            self.optimizer.add_param_group(own | {"params": masters(of_group, vectors)})
+            add = type(self.optimizer).add_param_group
+            add(self.optimizer, own | {"params": masters(of_group, vectors)})
         self._furnish()
 
     @contextmanager
@@ -419,7 +487,8 @@ class ZeroModel(Joinable):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         self.announce("zero_grad")
-        super().zero_grad()
+        with torch._C.DisableTorchFunctionSubclass():  # ``Gone`` would look at each access
+            super().zero_grad()
         self._is_unscaled = False
         for vector in self.vectors:
             vector.forget_gradient()
@@ -427,6 +496,8 @@ class ZeroModel(Joinable):
     def leave(self) -> None:
         """Leave the module whole, with what was stepped, as one process would have it. All ranks must call it."""
         trained = state.trained_values(self)
+        if self.frozen is not None:
+            self.frozen.give_back()
         if self.gatherer is not None:
             self.gatherer.leave()
         for name, parameter in self.trained.items():
@@ -481,6 +552,10 @@ class ZeroModel(Joinable):
                 f"{', '.join(changed)} changed since the model was sharded: replaced, or overwritten where the "
                 "optimizer has a copy; use load_state_dict for new values, or whole_parameters(write=True)"
             )
+
+
+def _types(kinds: Iterable[torch.dtype]) -> str:
+    return ", ".join(sorted(str(kind).removeprefix("torch.") for kind in kinds))
 
 
 def masters(names: Iterable[str], vectors: Iterable[ShardedVector]) -> list[Parameter]:

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
+from types import MethodType
 from typing import Any
+from weakref import ref
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
@@ -137,3 +139,33 @@ def refuse_other_optimizers(sharded: type) -> None:
                 )
 
     register_optimizer_step_pre_hook(check)
+
+
+MODELS = ("step", "zero_grad", "add_param_group")  # methods that a program calls of the optimizer and means the model
+
+
+def call_model_instead(optimizer: torch.optim.Optimizer, model: Any) -> None:
+    """Have those methods of ``optimizer``, over a model's shards, call the model's, unless the model calls them."""
+    weak = ref(model)
+
+    def method(name: str) -> MethodType:
+        def call(optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> Any:
+            model = weak()
+            if model is None:
+                raise RuntimeError(
+                    f"the ZeRO model whose shards this {type(optimizer).__name__} steps is gone; keep the model"
+                )
+            if model.steps_now:
+                return getattr(type(optimizer), name)(optimizer, *args, **kwargs)
+            return getattr(model, name)(*args, **kwargs)
+
+        return MethodType(call, optimizer)  # as schedulers expect of ``step``, which they wrap
+
+    for name in MODELS:
+        setattr(optimizer, name, method(name))
+
+
+def without_model(optimizer: torch.optim.Optimizer) -> None:
+    """Have the methods of ``optimizer`` be its own again."""
+    for name in MODELS:
+        vars(optimizer).pop(name, None)

@@ -132,17 +132,19 @@ class ZeroPlusPlus:
         if self.block < 2 or self.block % 2:
             raise ValueError(f"block is {self.block!r}; give an even number of elements: two int4 share a byte")
 
-    def travel(self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat) -> Travel:
+    def travel(
+        self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat, reduces: bool = True, gathers: bool = True
+    ) -> Travel:
         node, across = levels(group, self.ranks_per_node)
         weights, gradients = (
             None if name is None else FORMATS[name](self.block) for name in (self.weights, self.gradients)
         )
         return Quantised(
-            flat(new_group(group)),
+            flat(group),
             weights,
             gradients,
-            exchanges=[new_group(node), new_group(across)] if gradients is not None else [],
-            in_node=flat(new_group(node)) if self.secondary else None,
+            exchanges=[new_group(node), new_group(across)] if gradients is not None and reduces else [],
+            in_node=flat(new_group(node)) if self.secondary and gathers else None,
         )
 
 

@@ -55,7 +55,8 @@ class ZeroStage3(ZeroModel):
     A parameter may be used only inside the ``forward`` of its unit; elsewhere that is a RuntimeError which names it.
     Those not trained, and buffers, stay whole. All ranks gather in one order, so with ``find_unused`` they may use
     different units, but gradients then stay whole until the last gather; a unit that is used twice all must use twice.
-    Activations may be recomputed by torch's checkpoint. ``torch.compile`` units before the model is sharded.
+    Activations may be recomputed by torch's checkpoint. ``torch.compile`` units before the model is sharded, or call
+    their ``compile()``.
     """
 
     keeps_whole = ()
@@ -72,7 +73,8 @@ class ZeroStage3(ZeroModel):
             raise ValueError(f"prefetch is {prefetch}; give a number of units, 0 or more")
         super().__init__(module, optimizer, units=chosen, **options)
         self.prefetch = prefetch if window is None else window - 1
-        self._travel_of_gathers = self._new_travel(self._new_group(self.group))  # they need not queue behind reductions
+        gathers_in = self._new_group(self.group)  # they need not queue behind reductions
+        self._travel_of_gathers = self._new_travel(gathers_in, reduces=False)
         self._make_gatherer()
         if units is None and self.group.rank() == 0:
             print(f"ZeroStage3 gathers, by units and their parameters: {in_words(self._parts())}", file=sys.stderr)
@@ -98,6 +100,7 @@ class ZeroStage3(ZeroModel):
         )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        cast(Gatherer, self.gatherer).gather_outside_of_compiled()
         return super().forward(*args, **kwargs)
 
     # Whoever compiles the whole model finds its parameters empty. A unit that was compiled before stays compiled.

@@ -11,13 +11,28 @@ import torch
 from ringzero.collectives import all_gather, broadcast
 from ringzero.collectives.run import device_of
 from ringzero.zero.gone import readable
+from ringzero.zero.together import together
 
 
 def of_module(model):
     """``module.state_dict()``, whole, the trained parameters in the precision they are stepped in."""
     trained = trained_values(model)
     aliases = trained_aliases(model)
-    return {key: trained[aliases[key]] if key in aliases else value for key, value in here(model).items()}
+    return {key: trained[aliases[key]] if key in aliases else value for key, value in untrained(model).items()}
+
+
+def untrained(model):
+    """The module's own ``state_dict``, in which frozen parameters are what was given. Trained ones may be empty."""
+    given = dict(model.frozen.values()) if model.frozen is not None else {}
+    names = _names(model, given)
+    return {key: given[names[key]] if key in names else value for key, value in here(model).items()}
+
+
+def take_untrained(model, key, value):
+    """Have what is not trained, a buffer or a frozen parameter, be ``value``."""
+    if model.frozen is not None:
+        model.frozen.take(_names(model, model.frozen.names).get(key), value)
+    here(model)[key].copy_(value)
 
 
 def here(model):
@@ -40,9 +55,9 @@ def into_module(model, state):
     """Take over a module's ``state_dict``. Raises ValueError, and changes nothing, where it does not fit."""
     shapes, aliases, ours = trained_shapes(model), trained_aliases(model), here(model)
     fits = {key: shapes[aliases[key]] if key in aliases else tuple(value.shape) for key, value in ours.items()}
-    check_fit(fits, {key: tuple(value.shape) for key, value in state.items()})
+    together(model.group, lambda: check_fit(fits, {key: tuple(value.shape) for key, value in state.items()}))
     for key in ours.keys() - aliases:
-        ours[key].copy_(state[key])
+        take_untrained(model, key, state[key])
     model.change(
         lambda vector: vector.master.copy_(shard(vector, lambda name, start, stop: state[name].reshape(-1)[start:stop]))
     )
@@ -71,19 +86,15 @@ def into_optimizer(model, state):
     if not state["state"]:  # of an optimizer that has not made a step
         keys = dict.fromkeys(keys, set())
     due = [name for name in number if not model.find_unused or state["state"].get(number[name])]
-    check_fit(
-        {
-            f"{key} of {name}": shape
-            for name, shape in trained_shapes(model).items()
-            if name in due
-            for key in keys[name]
-        },
-        {
-            f"{key} of {name}": tuple(state["state"][i][key].shape)
-            for name, i in number.items()
-            for key in keys[name] & state["state"].get(i, {}).keys()
-        },
-    )
+    ours = {
+        f"{key} of {name}": shape for name, shape in trained_shapes(model).items() if name in due for key in keys[name]
+    }
+    given = {
+        f"{key} of {name}": tuple(state["state"][i][key].shape)
+        for name, i in number.items()
+        for key in keys[name] & state["state"].get(i, {}).keys()
+    }
+    together(model.group, lambda: check_fit(ours, given))
     load_groups(model.optimizer, state["param_groups"])
 
     def take(vector):
@@ -130,7 +141,12 @@ def trained_shapes(model):
 
 def trained_aliases(model):
     """``{key of the module's state_dict: name}`` of trained parameters; a tied one has several keys."""
-    names = {parameter: name for name, parameter in model.trained.items()}
+    return _names(model, model.trained)
+
+
+def _names(model, named):
+    """``{key of the module's state_dict: name}`` of parameters that have one of the names ``named``."""
+    names = {parameter: name for name, parameter in model.module.named_parameters() if name in named}
     return {key: names[p] for key, p in model.module.named_parameters(remove_duplicate=False) if p in names}
 
 

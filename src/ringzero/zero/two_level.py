@@ -25,8 +25,10 @@ class Policy(Protocol):
 
     for_all_stages: bool  # or for stage 3 alone
 
-    def travel(self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat) -> Travel:
-        """How vectors travel in ``group``, on groups that ``new_group`` makes."""
+    def travel(
+        self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat, reduces: bool = True, gathers: bool = True
+    ) -> Travel:
+        """How vectors travel in ``group``, on groups that ``new_group`` makes, to reduce, to gather or both."""
 
 
 class Levels(NamedTuple):
@@ -36,7 +38,7 @@ class Levels(NamedTuple):
     across: dist.ProcessGroup
 
 
-_levels: WeakKeyDictionary[dist.ProcessGroup, dict[int, Levels]] = WeakKeyDictionary()
+_levels: WeakKeyDictionary[dist.ProcessGroup, dict[tuple, Levels]] = WeakKeyDictionary()  # of a world
 
 
 def levels(group: dist.ProcessGroup, ranks_per_node: int | None = None) -> Levels:
@@ -48,13 +50,16 @@ def levels(group: dist.ProcessGroup, ranks_per_node: int | None = None) -> Level
     given = int(os.environ.get("LOCAL_WORLD_SIZE", size)) if ranks_per_node is None else ranks_per_node
     if not 1 <= given <= size or size % given:
         raise ValueError(f"ranks_per_node is {given}, and {size} ranks are not whole nodes of so many; give a divisor")
-    made = _levels.setdefault(group, {})
-    if given not in made:
+    world = dist.group.WORLD
+    assert world is not None
+    made = _levels.setdefault(world, {})
+    wanted = given, tuple(dist.get_process_group_ranks(group)), str(dist.get_backend_config(group))
+    if wanted not in made:
         first = rank - rank % given
-        made[given] = Levels(
+        made[wanted] = Levels(
             _group_of(group, range(first, first + given)), _group_of(group, range(rank % given, size, given))
         )
-    return made[given]
+    return made[wanted]
 
 
 def _group_of(group: dist.ProcessGroup, ranks: range) -> dist.ProcessGroup:
@@ -73,9 +78,11 @@ class Hybrid:
     ranks_per_node: int | None = None
     for_all_stages: ClassVar = True
 
-    def travel(self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat) -> Travel:
+    def travel(
+        self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat, reduces: bool = True, gathers: bool = True
+    ) -> Travel:
         node, across = levels(group, self.ranks_per_node)
-        return Replicated(flat(new_group(node)), new_group(across))
+        return Replicated(flat(new_group(node)), new_group(across) if reduces else across)
 
 
 class Replicated(Travel):

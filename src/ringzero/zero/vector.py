@@ -1,6 +1,6 @@
 """A sharded vector: parameters that travel together, their gradients, and the shards of both that this rank owns."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import torch
@@ -9,7 +9,7 @@ from torch.nn import Parameter
 
 from ringzero.data_parallel.vector import Vector, dense
 from ringzero.record.memory import label
-from ringzero.zero.gone import give_back, take_away
+from ringzero.zero.gone import InShards, give_back, take_away
 from ringzero.zero.sharding import Layout
 from ringzero.zero.travel import Travel
 
@@ -40,6 +40,8 @@ class ShardedVector(Vector):
     def __init__(self, parameters: Mapping[str, Parameter], group: dist.ProcessGroup, home: Keeper,
                  dtype: torch.dtype | None = None, own_shard: bool = False,
                  ranks: int | None = None, owner: int | None = None):  # fmt: skip
+        self.reduced: torch.Tensor | None = None
+        self.added: set[Parameter] = set()  # whose gradients are in ``gradient`` and not in ``reduced`` yet
         super().__init__(parameters, ranks or group.size())
         self.group, self.home = group, home
         shapes = tuple((name, tuple(p.shape)) for name, p in self.parameters.items())
@@ -50,14 +52,56 @@ class ShardedVector(Vector):
         self.shard = home.shard(self.whole[self.owned], own_shard)
         self.own_shard = own_shard
         self.master = home.master(original[self.owned], self.shard)
+        self._mark_of_master: InShards | None = None
         self._is_copied = own_shard or not _share_memory(self.master, self.whole)
-        self.reduced: torch.Tensor | None = None
         self.secondary: torch.Tensor | None = None
         self.used = False  # whether a gradient came since ``forget_gradient``, on this rank or on another
-        self.added: set[Parameter] = set()  # whose gradients are in ``gradient`` and not in ``reduced`` yet
         self._nothing = self.whole.new_empty(0)
         self._note_versions()
         self.show_whole()
+        self._in_shards = {p: InShards.of(name, self.whole, p.shape) for name, p in self.parameters.items()}
+
+    def expect_gradients(self) -> None:
+        """A backward pass begins: every gradient is still missing, and autograd may put it where it likes."""
+        super().expect_gradients()
+        with torch._C.DisableTorchFunctionSubclass():  # ``Gone`` would look at each access
+            for parameter in self._shapes:
+                if isinstance(parameter.grad, InShards):
+                    parameter.grad = parameter.grad.begins()
+
+    def heed_program(self, step: bool = False) -> bool:
+        """Take in what the program did to ``grad`` of the parameters; with ``step`` no backward pass adds to it.
+
+        If all are gone, as after ``module.zero_grad()``, so is the gradient. Returns whether it was forgotten. Raises
+        RuntimeError, with a name, for a ``grad`` of the program's own that would be left out of a step, and if the
+        program forgot some of the vector's gradients: it is stepped as one.
+        """
+        with torch._C.DisableTorchFunctionSubclass():
+            grads = [parameter.grad for parameter in self._shapes]
+        if self._mark_of_master is not None and self.master.grad is not self._mark_of_master:
+            grads = [self.master.grad] * len(grads)  # what the program did to the shard's it did to all
+        held = self.reduced is not None or bool(self.added)
+        in_shards = [isinstance(grad, InShards) for grad in grads]
+        if all(in_shards) if held else not (step and any(grad is not None for grad in grads)):
+            return False
+        names = list(self.parameters)
+        own = [n for n, g, here in zip(names, grads, in_shards, strict=True) if not here and g is not None]
+        if step and own:
+            raise RuntimeError(
+                f"the program set the gradient of {', '.join(own)}, and the step would leave it out: a ZeRO model "
+                "steps with what backward() brought, reduced to shards. Have backward() of a loss bring it"
+            )
+        if any(in_shards):
+            gone = ", ".join(name for name, here in zip(names, in_shards, strict=True) if not here)
+            kept = names[in_shards.index(True)]
+            raise RuntimeError(
+                f"the program took away the gradient of {gone}, and not that of {kept}, which travels with it; call "
+                "the model's zero_grad() to forget all, or freeze parameters that should stay as they are"
+            )
+        self.forget_gradient()
+        if self._mark_of_master is not None:
+            self.mark_master()
+        return True
 
     def put(self, parameter: Parameter) -> None:
         """Add ``parameter.grad`` to ``gradient`` and forget it; none counts as zeros."""
@@ -69,14 +113,41 @@ class ShardedVector(Vector):
             super().put(parameter)
         else:
             if parameter.grad is not None:
+                if self.gradient is not None and self.gradient.dtype != self.master.dtype:
+                    self._hold_as(self.master.dtype)  # in which many small numbers add up
                 self.views[parameter].add_(dense(parameter.grad), alpha=1 / self.ranks)
             self.missing.discard(parameter)
-        parameter.grad = None
+        self._mark(parameter)
         self.added.add(parameter)
+
+    def _hold_as(self, dtype: torch.dtype) -> None:
+        """Have ``gradient`` be of another type, in new memory."""
+        before = self.gradient
+        assert before is not None
+        converted = self.hold_gradient(dtype)
+        converted.copy_(before)
+        label(converted, "gradients")
+
+    def mark_master(self) -> None:
+        """Have whoever looks at ``master.grad`` be told, too."""
+        mark = self._mark_of_master
+        if mark is None or mark.shape != self.master.shape:  # one in a file is empty
+            mark = InShards.of(f"a shard of {', '.join(self.parameters)}", self.master, self.master.shape)
+        self.master.grad = self._mark_of_master = mark
+
+    def _mark(self, parameter: Parameter) -> None:
+        """Have whoever looks at ``parameter.grad`` be told where the gradient is."""
+        if not self._is_empty:
+            parameter.grad = self._in_shards[parameter]
+            return
+        with torch._C.DisableTorchFunctionSubclass():  # autograd wants it to have the size of the parameter
+            parameter.grad = InShards.of(self._in_shards[parameter].whose, self._nothing, (0,))
 
     def reduce(self, travel: Travel) -> None:
         """Add this rank's shard of the sum of all ranks' ``gradient`` to ``reduced``; the rest of it is worthless."""
         assert self.gradient is not None  # it is full
+        if self.gradient.dtype != self.whole.dtype:
+            self._hold_as(self.whole.dtype)  # as it travels
         self.reduced = self.home.keep(self, self._route(travel).reduce(self.gradient))
         self.added = set()
 
@@ -91,14 +162,19 @@ class ShardedVector(Vector):
             label(self.reduced, "gradients")
         self.gradient, self.views = None, {}
 
-    def unscale(self, factor: float) -> None:
-        """Multiply ``reduced`` by ``factor``, in the precision of the master."""
+    def change_gradient(self, change: Callable[[torch.Tensor], object]) -> None:
+        """Have ``change`` write to ``reduced``, if there is one, in the precision of the master."""
         if self.reduced is not None:
-            self.reduced = self.reduced.to(self.master.dtype).mul_(factor)
+            self.reduced = self.reduced.to(self.master.dtype)
+            change(self.reduced)
 
     def forget_gradient(self) -> None:
         """Forget what was added up; the memory stays."""
         self.reduced, self.added, self.used = None, set(), False
+        with torch._C.DisableTorchFunctionSubclass():
+            for parameter in self._shapes:
+                if isinstance(parameter.grad, InShards):
+                    parameter.grad = parameter.grad.begins()
 
     def gather(self, travel: Travel) -> None:
         """Fill ``whole`` with all ranks' shards."""
@@ -121,12 +197,14 @@ class ShardedVector(Vector):
 
     def show_whole(self) -> None:
         """Let each parameter be a view of ``whole``."""
+        self._is_empty = False
         for name, view in self.layout.views(self.whole).items():
             give_back(self.parameters[name])
             self.parameters[name].data = view
 
     def free_whole(self) -> None:
         """Give the memory of ``whole`` back: the parameters are empty."""
+        self._is_empty = True
         for name, parameter in self.parameters.items():
             parameter.data = self._nothing
             take_away(parameter, name, self._shapes[parameter])

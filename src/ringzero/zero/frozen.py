@@ -1,0 +1,69 @@
+"""Parameters that are not trained, where ``mixed_precision`` rounds what is computed with: what they were given as.
+
+The module has the rounded ones, which it computes with. What was given is kept beside, sharded among the ranks, so that
+``state_dict``, checkpoints and ``leave`` have it.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+import torch
+import torch.distributed as dist
+from torch.nn import Parameter
+
+from ringzero.collectives import all_gather
+from ringzero.collectives.run import device_of
+from ringzero.zero.sharding import Layout
+
+
+class Frozen:
+    """``parameters``, by name, that become of type ``dtype`` now; those of ``each_rank_s_own`` are not sharded."""
+
+    def __init__(self, parameters: Mapping[str, Parameter], dtype: torch.dtype, group: dist.ProcessGroup,
+                 each_rank_s_own: set[str]):  # fmt: skip
+        self._group, self._own = group, each_rank_s_own
+        self._parameters: dict[str, Parameter] = {}
+        self._kept: dict[str, torch.Tensor] = {}  # shards, 1-D
+        for name, parameter in parameters.items():
+            if parameter.is_floating_point() and parameter.dtype != dtype:
+                self._parameters[name] = parameter
+                self._kept[name] = parameter.detach().reshape(-1)[self._part(name)].clone()
+                parameter.data = parameter.data.to(dtype)
+
+    def _part(self, name: str) -> slice:
+        parameter = self._parameters[name]
+        if name in self._own:
+            return slice(0, parameter.numel())
+        return Layout(((name, tuple(parameter.shape)),), self._group.size()).shard(self._group.rank())
+
+    @property
+    def names(self) -> Collection[str]:
+        return self._kept.keys()
+
+    @torch.no_grad()
+    def values(self, names: set[str] | None = None) -> Iterator[tuple[str, torch.Tensor]]:
+        """``(name, what was given)``, whole; where a program has written to the module since, what it wrote.
+
+        All ranks must ask together, for all or for the same ``names``.
+        """
+        for name, parameter in self._parameters.items():
+            if names is None or name in names:
+                kept = self._kept[name]
+                if name not in self._own:
+                    flat = kept.new_empty(parameter.numel(), device=device_of(self._group))
+                    flat[self._part(name)] = kept
+                    kept = all_gather(flat, group=self._group).to(kept.device)
+                given = kept.view(parameter.shape)
+                unchanged = given.to(parameter.dtype) == parameter
+                yield name, torch.where(unchanged, given, parameter.to(given.dtype))
+
+    @torch.no_grad()
+    def take(self, name: str, value: torch.Tensor) -> None:
+        """From now on ``value``, whole, is what was given; the module has been told."""
+        if name in self._kept:
+            self._kept[name].copy_(value.reshape(-1)[self._part(name)])
+
+    def give_back(self, names: set[str] | None = None) -> None:
+        """Have the parameters be what was given, and keep it no more. All ranks must call it."""
+        for name, value in list(self.values(names)):
+            self._parameters.pop(name).data = value
+            del self._kept[name]
