@@ -438,6 +438,106 @@ def test_bad_input_is_named(name):
         launch(call_bad, name)
 
 
+LAYOUTS = {  # by name: 6 numbers that hold `start` and what follows it, as a tensor of 2 x 3
+    "contiguous": lambda new: new(2, 3),
+    "gaps": lambda new: new(2, 6)[:, ::2],
+    "columns": lambda new: new(3, 2).T,
+    "columns with gaps": lambda new: new(3, 4)[:, ::2].T,
+    "not from its beginning": lambda new: new(4, 7)[1:3, 2:5],
+    "no numbers": lambda new: new(0, 6)[:, ::2],
+    "conjugated": lambda new: new(2, 3, dtype=torch.complex64).conj(),
+    "negated": lambda new: new(2, 3, dtype=torch.complex64).conj().imag,
+    "expanded": lambda new: new(2, 1).expand(2, 3),
+}
+
+
+def lay_out(name, start):
+    from ringzero.collectives.torchs import write
+
+    tensor = LAYOUTS[name](torch.zeros)
+    numbers = torch.arange(start, start + tensor.numel(), dtype=torch.float32).view(tensor.shape).to(tensor.dtype)
+    if tensor.is_complex():
+        numbers = numbers + 1j
+    if name == "expanded":
+        numbers = numbers[:, :1].expand(2, 3)
+    write(tensor, numbers)
+    return tensor, numbers.clone()
+
+
+def move_layouts(names):
+    """Ranks have another layout each; torch's own collectives move them through ``contiguous``."""
+    from ringzero.collectives.torchs import contiguous
+
+    rank, n = dist.get_rank(), dist.get_world_size()
+    for shift in range(len(names)):
+        mine = names[(rank + shift) % len(names)]
+        tensor, _ = lay_out(mine, 10.0 * rank)
+        begins = tensor.storage_offset(), tensor.stride()
+        with contiguous(tensor) as numbers:
+            dist.broadcast(numbers, n - 1)
+        assert torch.equal(tensor, lay_out(mine, 10.0 * (n - 1))[1]), mine
+        assert (tensor.storage_offset(), tensor.stride()) == begins
+        tensor, _ = lay_out(mine, 10.0 * rank)
+        with contiguous(tensor) as numbers:
+            dist.all_reduce(numbers)
+        assert torch.equal(tensor, sum(lay_out(mine, 10.0 * r)[1] for r in range(n))), mine
+    return True
+
+
+@pytest.mark.parametrize("device", ["cpu", "strict"])
+@pytest.mark.parametrize("world_size", [1, 2, 3])
+def test_torchs_collectives_move_tensors_of_any_layout(world_size, device):
+    real = ["contiguous", "gaps", "columns", "columns with gaps", "not from its beginning", "negated"]
+    for names in (real, ["no numbers"], ["expanded"], ["conjugated"][: device == "cpu"]):
+        assert not names or all(launch(move_layouts, names, world_size=world_size, device=device).returns)
+
+
+def broadcast_what_shares_memory():
+    from ringzero.collectives.torchs import contiguous
+
+    tensor = torch.arange(6.0).view(2, 3) if dist.get_rank() == 0 else torch.zeros(2, 1).expand(2, 3)
+    with contiguous(tensor) as numbers:
+        dist.broadcast(numbers, 0)
+
+
+def test_numbers_that_share_memory_get_no_different_ones():
+    with pytest.raises(RankError, match=r"shape \(2, 3\) with strides \(1, 0\) holds one number in several places"):
+        launch(broadcast_what_shares_memory)
+
+
+def sparse_is_refused():
+    from ringzero.collectives.torchs import contiguous
+
+    with contiguous(torch.eye(3).to_sparse()):
+        pass
+
+
+def test_torchs_collectives_are_given_no_sparse_tensor():
+    with pytest.raises(RankError, match=r"this one is torch.sparse_coo. Pass tensor.to_dense"):
+        launch(sparse_is_refused)
+
+
+def start_of_awkward_layouts():
+    from ringzero.data_parallel import DistributedDataParallel
+
+    torch.manual_seed(dist.get_rank())
+    module = torch.nn.Module()
+    module.w = torch.nn.Parameter(torch.randn(6, 6)[:, ::2])
+    module.register_buffer("column", torch.rand(3, 4)[:, 0])
+    module.register_buffer("wide", torch.rand(3, 1).expand(3, 4))
+    DistributedDataParallel(module)
+    return [tensor.detach().clone() for tensor in (module.w, module.column, module.wide)]
+
+
+def test_replicas_start_alike_whatever_the_layout():
+    first, second = launch(start_of_awkward_layouts).returns
+    torch.manual_seed(0)
+    for one, other, given in zip(
+        first, second, (torch.randn(6, 6)[:, ::2], torch.rand(3, 4)[:, 0], torch.rand(3, 1).expand(3, 4)), strict=True
+    ):
+        assert torch.equal(one, given) and torch.equal(other, given)
+
+
 def outside_the_group():
     import ringzero
 

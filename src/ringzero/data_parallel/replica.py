@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
 from ringzero.collectives import event_threads
+from ringzero.collectives.torchs import contiguous, write
 from ringzero.data_parallel.executor import queue_of
 from ringzero.data_parallel.own_group import OwnGroup, own_group
 from ringzero.data_parallel.vector import Vector
@@ -229,9 +230,10 @@ def replica_of(parameter: torch.Tensor) -> Replica | None:
 
 
 def broadcast_state(tensors: Iterable[torch.Tensor], root: int, group: dist.ProcessGroup) -> None:
-    """Give every rank the ``tensors`` of rank ``root`` of the group."""
+    """Give every rank the ``tensors``, of any layout, of rank ``root`` of the group."""
     for tensor in tensors:
-        dist.broadcast(tensor.detach(), group_src=root, group=group)
+        with contiguous(tensor) as numbers:
+            dist.broadcast(numbers, group_src=root, group=group)
 
 
 def broadcast_changes(buffers: list[torch.Tensor], group: dist.ProcessGroup) -> None:
@@ -247,7 +249,7 @@ def broadcast_changes(buffers: list[torch.Tensor], group: dist.ProcessGroup) -> 
             differ = torch.stack([(b != p).any() for b, p in zip(alike, parts, strict=True)]).tolist()
             for buffer, part, differs in zip(alike, parts, differ, strict=True):
                 if differs:  # others autograd may have saved, and would see the write
-                    buffer.copy_(part)
+                    write(buffer, part)
 
 
 def _weakly(replica: Replica) -> Callable[[Parameter], None]:
