@@ -19,7 +19,7 @@ from ringzero.unsynced import parameter_server
 from ringzero.unsynced.by_collectives import ServedByCollectives
 from ringzero.unsynced.line import HEAD_BYTES, Line, through_the_host
 from ringzero.unsynced.parameter_server import ParameterServer
-from ringzero.unsynced.serving import BoundedStaleness, Synchronous, cut
+from ringzero.unsynced.serving import BoundedStaleness, Served, Synchronous, Workers, cut
 from tests import awkward
 
 STEPS, SAMPLES = 6, 24
@@ -417,3 +417,13 @@ def test_by_nccls_rules_too():
     """Lines talk through the host, whatever the ranks' own backend."""
     returned = launch(train, awkward.OddSizes, Synchronous(), {"servers": 2}, world_size=2, device="strict").returns
     torch.testing.assert_close(returned[1]["parameters"], alone(awkward.OddSizes))
+
+
+def test_a_server_adds_up_half_precision_without_overflow():
+    served, workers = Served(torch.nn.Parameter(torch.zeros(2, dtype=torch.float16))), Workers(2, {0, 1})
+    means = []
+    for worker in (0, 1):
+        gradient = torch.full((2,), 40_000.0, dtype=torch.float16)
+        Synchronous().pushed(served, worker, 0, gradient, workers, lambda _, mean: means.append(mean))
+    assert means[0].dtype == torch.float16
+    assert means[0].tolist() == [40_000.0, 40_000.0]

@@ -99,7 +99,8 @@ class Synchronous(Rule):
         if based_on < served.version:
             self.dropped += 1
             return [worker]
-        served.total = gradient.clone() if served.total is None else served.total.add_(gradient)
+        wide = torch.promote_types(gradient.dtype, torch.float32)  # a sum of float16 could overflow
+        served.total = gradient.to(wide, copy=True) if served.total is None else served.total.add_(gradient)
         served.came += 1
         served.waiting.append(worker)
         served.log.append((worker, based_on))
@@ -109,7 +110,7 @@ class Synchronous(Rule):
         if served.came < max(1, min(workers.number - self.backup, len(workers.live))):
             return []
         assert served.total is not None  # of at least one
-        apply(served, served.total.div_(served.came))
+        apply(served, served.total.div_(served.came).to(served.values.dtype))
         served.total, served.came = None, 0
         answered, served.waiting = served.waiting, []
         return answered
