@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from os import PathLike
@@ -21,7 +22,7 @@ from ringzero.explain import deadlock, queues, report
 from ringzero.processes import plain
 from ringzero.ranks import devices, pool, under_torchrun, warm_rank, witness
 from ringzero.record import export, recorder, sources
-from ringzero.record.operation import Operation
+from ringzero.record.operation import Operation, what_is_missing
 
 GRACE_SECONDS = 0.3  # after one rank failed: how long the others have to report their own errors
 STACK_SECONDS = 5.0  # a rank on a busy machine writes its stack within this; one that is stopped never does
@@ -35,7 +36,8 @@ class Ranks:
     """What N ranks gave back.
 
     ``returns[r]`` is what rank r returned, ``output[r]`` what it printed (stdout and stderr, in order),
-    ``trace`` the operations of all ranks, recorded when ``trace=True`` (see ``ringzero.record.Operation``),
+    ``trace`` the operations of all ranks, recorded when ``trace=True`` (see ``ringzero.record.Operation``): of each
+    rank the first 2^20, and its last one says how many more there were (``missing``), which the repr says, too,
     ``seconds`` the wall-clock time of the whole call. Shown in a notebook, it shows the output by rank.
     With ``may_lose=True``, ``ended_by`` names the signal that ended a rank before it returned, such as
     ``{2: "SIGKILL"}``, and ``lost`` lists these ranks. A lost rank returned None; what it printed and what it recorded
@@ -71,6 +73,7 @@ class Ranks:
                 lines.append(f"rank {rank} was lost ({self.ended_by[rank]})")
             elif value is not None:
                 lines.append(f"rank {rank} → {value!r}")
+        lines += [said] if (said := what_is_missing(self.trace)) else []
         return "\n".join(lines) or f"{self.world_size} ranks returned nothing and printed nothing"
 
     def _repr_html_(self) -> str:
@@ -142,7 +145,7 @@ def launch(
                 "python, and launch starts the ranks"
             )
         returns, seconds, recorded = under_torchrun.run(fn, args, device, timeout, trace)
-        return Ranks(returns, [""] * len(returns), seconds, recorded)
+        return Ranks(returns, [""] * len(returns), seconds, _said_if_cut(recorded))
     device = devices.resolve(device, world_size)
     if trace and not devices.can_record(device):
         raise ValueError(f'trace=True does not record ranks that share one GPU; use device="cpu", not {device!r}')
@@ -276,8 +279,10 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
             raise RankError(f"rank {rank} left a result that cannot be read: {error}", rank, output) from None
         if message["trace"] or strict:
             trace += recorder.read(call / f"{rank}.trace", rank)
+    is_whole = not any(op.missing for op in trace)
     if (
         strict
+        and is_whole
         and not lost
         and (why := queues.another_order([[op for op in trace if op.rank == rank] for rank in range(world_size)]))
     ):
@@ -288,12 +293,20 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
         and message["device"] == "cpu"
         and not message["nodes"]
         and not lost
+        and is_whole
     ):
         connections = {rank: warm.connections.get(rank, []) for rank in range(world_size)}
         wire = warm.witness.end(connections, over=start + seconds)
         if (forged := witness.contradiction(wire, trace, world_size)) is not None:
             raise RankError(forged[1], forged[0], output)
-    return Ranks(returns, output, seconds, trace if message["trace"] else [], lost)
+    return Ranks(returns, output, seconds, _said_if_cut(trace) if message["trace"] else [], lost)
+
+
+def _said_if_cut(trace: list[Operation]) -> list[Operation]:
+    """The trace; a warning if it is not all of it."""
+    if said := what_is_missing(trace):
+        warnings.warn(f"{said}; sums over it are too small: record fewer steps in one call", stacklevel=2)
+    return trace
 
 
 def _mark_as_gone(call: Path, rank: int) -> None:

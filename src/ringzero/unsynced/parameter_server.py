@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.nn import Module, Parameter
+from torch.utils.hooks import RemovableHandle
 
 from ringzero.data_parallel.replica import broadcast_state, check_alike
 from ringzero.unsynced.line import Head, Line, through_the_host
@@ -98,6 +99,7 @@ class ParameterServer(Module):
         }
         for line in self._lines.values():
             line.open()
+        self._hooks: list[RemovableHandle] = []  # on the module, until the training is over
         if overlap:
             self._hook()
 
@@ -160,6 +162,8 @@ class ParameterServer(Module):
         self._close()
 
     def _close(self) -> None:
+        while self._hooks:  # the module is the program's again
+            self._hooks.pop().remove()
         for line in self._lines.values():
             line.close()
         dist.destroy_process_group(self.group)
@@ -213,12 +217,11 @@ class ParameterServer(Module):
             raise RuntimeError(self._why_not) from self._cause
 
     def _hook(self) -> None:
-        for parameter in self.trained.values():
-            parameter.register_post_accumulate_grad_hook(self._put)
+        self._hooks += [p.register_post_accumulate_grad_hook(self._put) for p in self.trained.values()]
         for each in self.module.modules():
             own = [parameter for parameter in each.parameters(recurse=False) if parameter in self._places]
             if own:
-                each.register_forward_pre_hook(lambda *_, own=own: self._take(own))
+                self._hooks.append(each.register_forward_pre_hook(lambda *_, own=own: self._take(own)))
 
     # ---- messages
 
