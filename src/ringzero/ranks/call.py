@@ -131,7 +131,8 @@ def launch(
     an error, the survivors' collectives hang: there ``fn`` must talk through groups of gloo, and "strict" is refused.
     A rank that raises still ends the call.
     In a script that ``torchrun`` started, on one node or many, the function runs on torchrun's ranks, however many they
-    are; every rank gets the results of all, and the trace by rank 0's clock. Temporary files go with the call.
+    are; every rank gets the results of all, and the trace by rank 0's clock. Where the script has a process group of
+    its own, the function has that one, and ``trace=True`` and "strict" are refused. Temporary files go with the call.
 
     Raises ValueError or TypeError for arguments that cannot work, RankError with the first failing
     rank's traceback or because all ranks were lost, RankTimeout with where each rank was. Whatever happens, no process

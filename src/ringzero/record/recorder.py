@@ -200,6 +200,14 @@ def start(path: str | PathLike, rank: int) -> Recorder:
     return _recorder
 
 
+def stop() -> None:
+    """This process records no more, and closes its files, if it did."""
+    global _recorder
+    if _recorder is not None:
+        _recorder.close()
+        _recorder = None
+
+
 def of_this_process() -> "Recorder | None":
     """What writes this process's records; None unless it records."""
     return _recorder
