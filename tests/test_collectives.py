@@ -383,6 +383,10 @@ BAD = {
         lambda rz: rz.scatter(torch.ones(2), algorithm="tree"),
         "algorithm is 'tree'; scatter has 'flat', 'binomial' and 'auto'",
     ),
+    "a type that one rank alone would have to add": (
+        lambda rz: rz.reduce(torch.zeros(3, dtype=torch.float8_e4m3fn), 1),
+        r"op='sum' is not computed for torch.float8_e4m3fn on cpu .* convert the tensor, such as",
+    ),
     "a conjugated tensor": (
         lambda rz: rz.all_reduce(torch.ones(2, dtype=torch.complex64).conj()),
         r"all_reduce works in place on memory, .* view by conj.* Pass tensor.resolve_conj",
@@ -612,6 +616,20 @@ def test_replicas_start_alike_whatever_the_layout():
     ):
         assert torch.equal(one, given)
         assert torch.equal(other, given)
+
+
+def caught_where_only_the_root_adds():
+    import ringzero
+
+    for collective in (ringzero.reduce, ringzero.all_reduce, ringzero.reduce_scatter):
+        with pytest.raises(ValueError, match="is not computed for torch.float8_e4m3fn"):
+            collective(torch.zeros(3, dtype=torch.float8_e4m3fn), algorithm="flat")
+    moved = torch.full((3,), dist.get_rank() + 1.0).to(torch.float8_e4m3fn)
+    return ringzero.broadcast(moved, 1).float().tolist()
+
+
+def test_a_type_that_is_not_reduced_is_refused_on_all_ranks():
+    assert launch(caught_where_only_the_root_adds, world_size=3).returns == [[2.0, 2.0, 2.0]] * 3
 
 
 def outside_the_group():

@@ -337,7 +337,9 @@ WRONG = {
     "servers is 3; with 2 ranks it is 1 to 2": {"servers": 3},
     "servers is 2; with 2 ranks, of which one at least must train, it is 1 to 1": {"servers": 2, "dedicated": True},
     "slice_bytes is 0": {"slice_bytes": 0},
+    "slice_bytes is '1'; give a positive number": {"slice_bytes": "1"},
     "save_every is 0": {"save_every": 0},
+    "save_every is 1.5; give the versions": {"save_every": 1.5},
     "resume=True needs the folder": {"resume": True},
 }
 
@@ -353,6 +355,10 @@ def test_rules_refuse_what_cannot_be():
         BoundedStaleness(-1)
     with pytest.raises(ValueError, match="backup is -2"):
         Synchronous(-2)
+    with pytest.raises(ValueError, match="bound is '1'; give the number of steps"):
+        BoundedStaleness("1")
+    with pytest.raises(ValueError, match="backup is 0.5; give the number of workers"):
+        Synchronous(0.5)
 
 
 def twice():

@@ -16,7 +16,7 @@ ranks whose calls do not match (see ``run.run``), and RuntimeError outside a pro
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import torch
 import torch.distributed as dist
@@ -179,7 +179,7 @@ def _in_place(collective, tensor, op, algorithm, group, options):
 
 
 def _schedule(collective, algorithm, group, flat, options):
-    if options.get("shape") is not None:
+    if isinstance(options.get("shape"), list):  # a key of what is kept below
         options = options | {"shape": tuple(options["shape"])}
     size = flat.numel() * flat.element_size()
     return _made(collective, algorithm, group.size(), size, **options)
@@ -264,7 +264,25 @@ def _check(name, tensor, op, group):
         raise ValueError(f'op="avg" needs a floating-point or complex tensor; this one is {tensor.dtype}. Use "sum"')
     if op in ("max", "min") and tensor.is_complex():
         raise ValueError(f"op={op!r} is not defined for {tensor.dtype}: complex numbers have no order")
+    if "reduce" in name and (why_not := _why_not(op, tensor.dtype, tensor.device.type)):
+        raise ValueError(
+            f"op={op!r} is not computed for {tensor.dtype} on {tensor.device.type} ({why_not}); convert the tensor, "
+            "such as with .float()"
+        )
     return tensor.detach().view(-1), _member(name, group)
+
+
+@cache
+def _why_not(op, dtype, device):
+    """What torch says of reducing this type, or None: asked on all ranks, of which perhaps only one will reduce."""
+    try:
+        two = torch.zeros(2, dtype=dtype, device=device)
+        REDUCE[op](two, two, out=two)
+        if op == "avg":
+            two.mul_(0.5).div_(0.75)
+    except (RuntimeError, TypeError) as error:
+        return str(error).splitlines()[0].rstrip(".")
+    return None
 
 
 def _member(name, group):

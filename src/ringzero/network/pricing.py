@@ -12,6 +12,7 @@ where each rank waits only for what it needs.
 """
 
 from dataclasses import dataclass, replace
+from numbers import Real
 
 import numpy as np
 
@@ -79,8 +80,9 @@ class Price:
 def price(schedule: Schedule, size: float, topology: Topology) -> Price:
     """The ``Price`` of ``schedule`` for a buffer of ``size`` bytes on ``topology``.
 
-    Raises ValueError when the two have different numbers of ranks.
+    Raises ValueError when the two have different numbers of ranks, and for a size that is no number of bytes.
     """
+    check_size(size)
     steps = []
     for traffic, crossed, latency, transfer, reduction in _rounds(schedule, topology):
         worst = np.unravel_index(transfer.argmax(), transfer.shape)
@@ -98,6 +100,7 @@ def critical_path(schedule: Schedule, size: float, topology: Topology) -> float:
     bytes of a message arrive after those of the message before. Never more than ``price(...).seconds``, and optimistic:
     messages of different rounds count as if they never shared a link between the ranks. Errors as for ``price``.
     """
+    check_size(size)
     clock = np.zeros(topology.world_size)
     for traffic, _, latency, transfer, reduction in _rounds(schedule, topology):
         leave, src, dst = transfer.max(axis=0) * size, traffic.src, traffic.dst
@@ -113,6 +116,12 @@ def critical_path(schedule: Schedule, size: float, topology: Topology) -> float:
             np.maximum.at(clock, src, start + leave)
             np.maximum.at(clock, dst, np.maximum(start + latency, ready) + done)
     return float(clock.max())
+
+
+def check_size(size: float) -> None:
+    """Raise ValueError unless ``size`` is a number of bytes."""
+    if isinstance(size, bool) or not isinstance(size, Real) or not 0 <= size < np.inf:
+        raise ValueError(f"size is {size!r}; give a number of bytes, 0 or more")
 
 
 def _is_permutation(ranks, topology):

@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -360,7 +361,7 @@ def prepare(fn: Callable[..., Any], args: tuple[Any, ...], world_size: int, time
         raise TypeError(f"world_size is {world_size!r}; it is the number of ranks, a whole number from 1")
     if world_size < 1:
         raise ValueError(f"world_size is {world_size}; give at least 1 rank")
-    if not 0 < timeout <= LONGEST_TIMEOUT:
+    if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 < timeout <= LONGEST_TIMEOUT:
         raise ValueError(f"timeout is {timeout!r}; give a positive number of seconds, {LONGEST_TIMEOUT:g} at most")
     return _pickle(fn, args)
 

@@ -10,12 +10,15 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter
+
+from ringzero.collectives.schedule import is_whole
 
 SLICE_BYTES = 256 * 1024
 
@@ -89,7 +92,7 @@ class Synchronous(Rule):
     backup: int = 0
 
     def __post_init__(self) -> None:
-        if not self.backup >= 0:
+        if not is_whole(self.backup) or not self.backup >= 0:
             raise ValueError(f"backup is {self.backup!r}; give the number of workers not waited for, 0 or more")
         self.may_lose = self.backup
 
@@ -128,7 +131,7 @@ class BoundedStaleness(Rule):
     bound: float = math.inf
 
     def __post_init__(self) -> None:
-        if not self.bound >= 0:
+        if not isinstance(self.bound, Real) or not self.bound >= 0:
             raise ValueError(
                 f"bound is {self.bound!r}; give the number of steps that a worker may be ahead of the slowest: 0 or "
                 "more, math.inf for no bound"
