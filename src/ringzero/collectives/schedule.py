@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -268,3 +269,8 @@ def check_world_size(world_size: int, root: int = 0) -> None:
 def is_whole(number: object) -> bool:
     """Whether it is a whole number: not 2.0, "2" or True."""
     return isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+
+
+def is_number(number: object) -> bool:
+    """Whether it is a real number: not "2" or True."""
+    return isinstance(number, Real) and not isinstance(number, bool)

@@ -10,10 +10,10 @@ the corners of their lower envelope, found without trying sizes.
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 from ringzero.collectives.algorithms import ALGORITHMS, options
+from ringzero.collectives.schedule import is_whole
 from ringzero.costs.alpha_beta import bus_bandwidth_factor
 from ringzero.costs.nccl import payload_fraction
 from ringzero.costs.nccl_tuner import ll_bandwidth_limit
@@ -60,7 +60,7 @@ def candidates(
     names = _some("algorithms", list(known) if algorithms is None else algorithms)
     protocols, chunks = _some("protocols", protocols), _some("chunks", chunks)
     for pieces in chunks:
-        if isinstance(pieces, bool) or not isinstance(pieces, Integral) or pieces < 1:
+        if not is_whole(pieces) or pieces < 1:
             raise ValueError(f"chunks is {chunks}; give whole numbers of pieces, 1 or more each")
     prices = []
     for name in names:

@@ -12,11 +12,10 @@ where each rank waits only for what it needs.
 """
 
 from dataclasses import dataclass, replace
-from numbers import Real
 
 import numpy as np
 
-from ringzero.collectives.schedule import Schedule
+from ringzero.collectives.schedule import Schedule, is_number
 from ringzero.network.topology import NO_LINK, Topology
 
 
@@ -120,7 +119,7 @@ def critical_path(schedule: Schedule, size: float, topology: Topology) -> float:
 
 def check_size(size: float) -> None:
     """Raise ValueError unless ``size`` is a number of bytes."""
-    if isinstance(size, bool) or not isinstance(size, Real) or not 0 <= size < np.inf:
+    if not is_number(size) or not 0 <= size < np.inf:
         raise ValueError(f"size is {size!r}; give a number of bytes, 0 or more")
 
 

@@ -361,9 +361,13 @@ def prepare(fn: Callable[..., Any], args: tuple[Any, ...], world_size: int, time
         raise TypeError(f"world_size is {world_size!r}; it is the number of ranks, a whole number from 1")
     if world_size < 1:
         raise ValueError(f"world_size is {world_size}; give at least 1 rank")
-    if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 < timeout <= LONGEST_TIMEOUT:
+    if not is_number(timeout) or not 0 < timeout <= LONGEST_TIMEOUT:
         raise ValueError(f"timeout is {timeout!r}; give a positive number of seconds, {LONGEST_TIMEOUT:g} at most")
     return _pickle(fn, args)
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _pickle(fn: Callable[..., Any], args: tuple[Any, ...]) -> bytes:

@@ -107,7 +107,7 @@ def _store() -> "Store":
     return store
 
 
-def _aside(world: "ProcessGroup") -> "ProcessGroup":
+def _aside(world: Any) -> "ProcessGroup":
     """A group for what is not the caller's, so that nothing of it is recorded; one for each default group."""
     import torch.distributed as dist
 

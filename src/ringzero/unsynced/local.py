@@ -23,7 +23,6 @@ to go to all ranks.
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
-from numbers import Real
 
 import torch
 import torch.distributed as dist
@@ -31,7 +30,7 @@ from torch import Tensor
 from torch.nn import Module, Parameter
 
 from ringzero.collectives import all_gather, all_to_all
-from ringzero.collectives.schedule import chunk_bounds, is_whole
+from ringzero.collectives.schedule import chunk_bounds, is_number, is_whole
 from ringzero.data_parallel.in_order import Wait
 from ringzero.unsynced.own_copy import OwnCopy
 from ringzero.zero.quantised import Blocks, Float, Format
@@ -257,7 +256,7 @@ def _check_steps(every: int) -> None:
 def _check_options(every: int, delay: int, mixing: float, bits: int) -> None:
     if isinstance(delay, bool) or not isinstance(delay, int) or not 0 <= delay < every:
         raise ValueError(f"delay is {delay!r}; give 0 to {every - 1} steps: the next turn comes every {every}")
-    if not isinstance(mixing, Real) or not 0 < mixing <= 1:
+    if not is_number(mixing) or not 0 < mixing <= 1:
         raise ValueError(f"mixing is {mixing!r}; give the weight of the shared parameters, above 0 and up to 1")
     if bits not in FORMATS:
         raise ValueError(f"bits is {bits!r}; take one of {', '.join(map(str, FORMATS))}")

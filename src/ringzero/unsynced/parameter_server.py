@@ -8,7 +8,6 @@ says when it does. The parameters, end to end, are cut into slices, and each ser
 import threading
 from collections.abc import Callable, Iterable
 from functools import partial
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from torch import Tensor
 from torch.nn import Module, Parameter
 from torch.utils.hooks import RemovableHandle
 
-from ringzero.collectives.schedule import is_whole
+from ringzero.collectives.schedule import is_number, is_whole
 from ringzero.data_parallel.replica import broadcast_state, check_alike
 from ringzero.unsynced.line import Head, Line, through_the_host
 from ringzero.unsynced.serving import SLICE_BYTES, Rule, Server, Synchronous, cut
@@ -339,7 +338,7 @@ def _check(servers, dedicated, slice_bytes, save_every, folder, resume, size):
     if isinstance(servers, bool) or not isinstance(servers, int) or not 1 <= servers <= most:
         ranks = f"{size} ranks, of which one at least must train," if dedicated else f"{size} ranks"
         raise ValueError(f"servers is {servers!r}; with {ranks} it is 1 to {most}")
-    if not isinstance(slice_bytes, Real) or not slice_bytes > 0:
+    if not is_number(slice_bytes) or not slice_bytes > 0:
         raise ValueError(f"slice_bytes is {slice_bytes!r}; give a positive number of bytes")
     if not is_whole(save_every) or save_every < 1:
         raise ValueError(f"save_every is {save_every!r}; give the versions between two saves, at least 1")

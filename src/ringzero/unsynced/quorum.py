@@ -24,12 +24,11 @@ import json
 import time
 from collections.abc import Iterator
 from datetime import timedelta
-from numbers import Real
 from typing import Any
 
 import torch.distributed as dist
 
-from ringzero.collectives.schedule import is_whole
+from ringzero.collectives.schedule import is_number, is_whole
 from ringzero.record import recording_group
 
 NO, YES, JOIN = "no", "yes", "yes, and let somebody in"  # verdicts on a step
@@ -105,7 +104,7 @@ class Quorum:
         for what, value in {"expected": expected, "least": least}.items():
             if not is_whole(value) or value < 1:
                 raise ValueError(f"{what} is {value!r}; give a number of members, 1 or more")
-        if not (isinstance(wait, Real) and isinstance(patience, Real)) or not 0 < wait <= patience:
+        if not (is_number(wait) and is_number(patience)) or not 0 < wait <= patience:
             raise ValueError(
                 f"wait is {wait!r} and patience is {patience!r}; give seconds, wait above 0 and at most patience"
             )

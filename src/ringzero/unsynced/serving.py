@@ -10,7 +10,6 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from numbers import Real
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -18,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from ringzero.collectives.schedule import is_whole
+from ringzero.collectives.schedule import is_number, is_whole
 
 SLICE_BYTES = 256 * 1024
 
@@ -131,7 +130,7 @@ class BoundedStaleness(Rule):
     bound: float = math.inf
 
     def __post_init__(self) -> None:
-        if not isinstance(self.bound, Real) or not self.bound >= 0:
+        if not is_number(self.bound) or not self.bound >= 0:
             raise ValueError(
                 f"bound is {self.bound!r}; give the number of steps that a worker may be ahead of the slowest: 0 or "
                 "more, math.inf for no bound"
