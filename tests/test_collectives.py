@@ -383,6 +383,22 @@ BAD = {
         lambda rz: rz.scatter(torch.ones(2), algorithm="tree"),
         "algorithm is 'tree'; scatter has 'flat', 'binomial' and 'auto'",
     ),
+    "a type that one rank alone would have to add": (
+        lambda rz: rz.reduce(torch.zeros(3, dtype=torch.float8_e4m3fn), 1),
+        r"op='sum' is not computed for torch.float8_e4m3fn on cpu .* convert the tensor, such as",
+    ),
+    "a conjugated tensor": (
+        lambda rz: rz.all_reduce(torch.ones(2, dtype=torch.complex64).conj()),
+        r"all_reduce works in place on memory, .* view by conj.* Pass tensor.resolve_conj",
+    ),
+    "a negated tensor": (
+        lambda rz: rz.broadcast(torch.ones(1, dtype=torch.complex64).conj().imag),
+        "broadcast works in place on memory, .* the negatives of its numbers",
+    ),
+    "a negated input": (
+        lambda rz: rz.all_to_all(torch.ones(1), torch.ones(1, dtype=torch.complex64).conj().imag),
+        "all_to_all works in place on memory, .* the negatives of its numbers",
+    ),
     "a root out of range": (
         lambda rz: rz.broadcast(torch.ones(2), root=2),
         "root is 2; with 2 ranks it is one of 0 to 1",
@@ -436,6 +452,69 @@ def call_bad(name):
 def test_bad_input_is_named(name):
     with pytest.raises(RankError, match=BAD[name][1]):
         launch(call_bad, name)
+
+
+HALF_BOUND = {torch.float16: 2**-9, torch.bfloat16: 2**-6}  # of the largest: N - 1 sums, each rounded, N <= 5
+
+
+def mean_of_large_numbers(dtype, device):
+    """By every algorithm, of numbers whose sum does not fit the type, and of others by the rank's own seed."""
+    import ringzero
+    from ringzero.collectives import world_sizes
+
+    rank, n = dist.get_rank(), dist.get_world_size()
+    large = 0.7 * torch.finfo(dtype).max
+    brought = [numbers(40, torch.float32, r).clamp(-2, 2).to(dtype) for r in range(n)]
+    mean = sum(part.double() for part in brought) / n
+    for name in ALGORITHMS["all_reduce"]:
+        if n not in world_sizes("all_reduce", name, n):
+            continue
+        same = torch.full((7,), large, dtype=dtype)
+        expected = same.double()
+        got = ringzero.all_reduce(same, "avg", algorithm=name).double()
+        assert ((got - expected) / expected).abs().max() <= HALF_BOUND[dtype], (name, got)
+        got = ringzero.all_reduce(brought[rank].clone(), "avg", algorithm=name).double()
+        assert (got - mean).abs().max() <= HALF_BOUND[dtype] * 2, name
+    part = ringzero.reduce_scatter(torch.full((5 * n,), large, dtype=dtype), "avg")
+    assert ((part.double() - large) / large).abs().max() <= HALF_BOUND[dtype]
+    same = torch.full((7,), large, dtype=dtype)
+    ringzero.reduce(same, 0, "avg")
+    assert ((same.double() - large) / large).abs().max() <= HALF_BOUND[dtype]
+    if device == "strict":
+        dist.all_reduce(same, dist.ReduceOp.AVG)
+        assert ((same.double() - large) / large).abs().max() <= HALF_BOUND[dtype]
+    return True
+
+
+@pytest.mark.parametrize("device", ["cpu", "strict"])
+@pytest.mark.parametrize("dtype", HALF_BOUND)
+def test_a_mean_that_fits_its_type_does_not_overflow_on_its_way(dtype, device):
+    for world_size in (1, 2, 3, 5):
+        assert all(launch(mean_of_large_numbers, dtype, device, world_size=world_size, device=device).returns)
+
+
+def averages_and_what_they_leave():
+    import ringzero
+
+    rank, n = dist.get_rank(), dist.get_world_size()
+    mine = numbers(1000, torch.float32, rank)
+    mean, total = ringzero.all_reduce(mine.clone(), "avg"), ringzero.all_reduce(mine.clone())
+    assert torch.equal(mean, total / n)  # scaling by a power of two rounds nothing
+    kept = mine.clone()
+    ringzero.reduce(kept, 0, "avg")
+    total = ringzero.reduce(mine.clone(), 0)
+    assert torch.equal(kept, total / n if rank == 0 else mine)
+    kept = mine[:999].clone()  # a size that was not checked before
+    if n == 2:  # so both ranks hear of it
+        with pytest.raises(ValueError, match="every rank must"):
+            ringzero.all_reduce(kept, "avg", algorithm="flat" if rank else "ring")
+        assert torch.equal(kept, mine[:999])
+    return True
+
+
+def test_a_mean_is_the_sum_divided_and_leaves_others_as_they_were():
+    for world_size in (2, 3):
+        assert all(launch(averages_and_what_they_leave, world_size=world_size).returns)
 
 
 LAYOUTS = {  # by name: 6 numbers that hold `start` and what follows it, as a tensor of 2 x 3
@@ -535,7 +614,22 @@ def test_replicas_start_alike_whatever_the_layout():
     for one, other, given in zip(
         first, second, (torch.randn(6, 6)[:, ::2], torch.rand(3, 4)[:, 0], torch.rand(3, 1).expand(3, 4)), strict=True
     ):
-        assert torch.equal(one, given) and torch.equal(other, given)
+        assert torch.equal(one, given)
+        assert torch.equal(other, given)
+
+
+def caught_where_only_the_root_adds():
+    import ringzero
+
+    for collective in (ringzero.reduce, ringzero.all_reduce, ringzero.reduce_scatter):
+        with pytest.raises(ValueError, match="is not computed for torch.float8_e4m3fn"):
+            collective(torch.zeros(3, dtype=torch.float8_e4m3fn), algorithm="flat")
+    moved = torch.full((3,), dist.get_rank() + 1.0).to(torch.float8_e4m3fn)
+    return ringzero.broadcast(moved, 1).float().tolist()
+
+
+def test_a_type_that_is_not_reduced_is_refused_on_all_ranks():
+    assert launch(caught_where_only_the_root_adds, world_size=3).returns == [[2.0, 2.0, 2.0]] * 3
 
 
 def outside_the_group():

@@ -489,6 +489,9 @@ def test_the_trace_is_written_for_perfetto(tmp_path):
         (lambda: launch(dist.get_rank, world_size=True), TypeError, "world_size is True"),
         (lambda: launch(None), TypeError, "launch takes a function to run on each rank, not None"),
         (lambda: launch(dist.get_rank, timeout=0), ValueError, "timeout is 0; give a positive number of seconds"),
+        (lambda: launch(dist.get_rank, timeout="5"), ValueError, "timeout is '5'; give a positive number of seconds"),
+        (lambda: launch(dist.get_rank, timeout=True), ValueError, "timeout is True; give a positive number of seconds"),
+        (lambda: launch(dist.get_rank, timeout=float("nan")), ValueError, "timeout is nan; give a positive number"),
         (lambda: launch(dist.get_rank, timeout=float("inf")), ValueError, "timeout is inf; give a positive number"),
         (lambda: launch(dist.get_rank, device="tpu"), ValueError, 'device is \'tpu\'; it is "auto", "cpu"'),
         (lambda: launch(dist.get_rank, device="cuda:99"), ValueError, 'device="cuda:99" is not there: this'),
@@ -623,3 +626,45 @@ def test_a_call_has_the_threads_that_its_ranks_leave(monkeypatch):
     pool.stop()
     assert launch(torch.get_num_threads, world_size=2).returns == [2, 2]
     pool.stop()
+
+
+AGAIN = """
+import os, torch, torch.distributed as dist
+from ringzero import launch
+
+def work():
+    x = torch.ones(4)
+    dist.all_reduce(x)
+    return x[0].item()
+
+if __name__ == "__main__":
+    descriptors = []
+    for i in range(6):
+        ranks = launch(work, timeout=60, trace=True, device="strict" if i == 2 else "cpu")
+        assert ranks.returns == [2.0, 2.0] and len(ranks.trace) == 2, ranks.trace
+        descriptors.append(len(os.listdir("/proc/self/fd")))
+    dist.init_process_group("gloo")  # the script's own
+    for i in range(6):
+        assert launch(work).returns == [2.0, 2.0]
+        descriptors.append(len(os.listdir("/proc/self/fd")))
+    for bad in ({"trace": True}, {"device": "strict"}):
+        try:
+            launch(work, **bad)
+        except ValueError as error:
+            assert "this script has called init_process_group; call launch before that" in str(error)
+        else:
+            raise AssertionError(bad)
+    dist.destroy_process_group()
+    assert launch(work).returns == [2.0, 2.0]
+    flat = descriptors[3] == descriptors[5] and descriptors[6] == descriptors[-1]
+    print(f"descriptors {flat} {descriptors}", flush=True)
+"""
+
+
+def test_launch_again_and_again_under_torchrun(tmp_path):
+    """On groups of its own, and on the script's. No connection of an earlier launch is left open."""
+    (tmp_path / "again.py").write_text(AGAIN)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", str(tmp_path / "again.py")]
+    done = subprocess.run(torchrun, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("descriptors True") == 2, done.stdout

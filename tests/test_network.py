@@ -459,6 +459,23 @@ def test_what_was_measured_gives_the_alpha_and_bandwidth_to_pass():
         (lambda: best_algorithm("allreduce", 1, switch(2, 1, 1)), "collective is 'allreduce'; it is one of all_reduce"),
         (lambda: candidates("all_reduce", switch(2, 1, 1), ["rign"]), "algorithm is 'rign'; it is one of ring"),
         (lambda: candidates("all_reduce", switch(2, 1, 1), protocols=["L"]), "protocol is 'L'; it is one of Simple"),
+        (
+            lambda: candidates("broadcast", switch(2, 1, 1), chunks=(0,)),
+            r"chunks is \[0\]; give whole numbers of pieces",
+        ),
+        (lambda: candidates("broadcast", switch(2, 1, 1), chunks=(2, 0, 4)), r"chunks is \[2, 0, 4\]; give whole"),
+        (lambda: best_algorithm("broadcast", 1, switch(2, 1, 1), chunks=()), r"chunks is \[\]; give at least one"),
+        (lambda: candidates("all_reduce", switch(2, 1, 1), []), r"algorithms is \[\]; give at least one"),
+        (lambda: candidates("all_reduce", switch(2, 1, 1), protocols=[]), r"protocols is \[\]; give at least one"),
+        (lambda: crossovers([]), r"prices is \[\]; give at least one"),
+        (
+            lambda: best_algorithm("all_gather", 1, switch(3, 1, 1), algorithms=["recursive_doubling"]),
+            r"none of the algorithms \['recursive_doubling'\] of all_gather takes 3 ranks; give others",
+        ),
+        (lambda: best_algorithm("all_reduce", -1, switch(3, 1, 1)), "size is -1; give a number of bytes, 0 or more"),
+        (lambda: price(ring_all_reduce(2), float("nan"), switch(2, 1, 1)), "size is nan; give a number of bytes"),
+        (lambda: switch(4, float("nan"), 1), "alpha is nan"),
+        (lambda: cluster(switch(4, 1, 1), 2, 1, 1, nodes_per_leaf=-1), "nodes_per_leaf is -1; choose a divisor"),
         (lambda: pcie_box(4, generation=9), "PCIe generation is 9"),
     ],
 )

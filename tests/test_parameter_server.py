@@ -19,7 +19,7 @@ from ringzero.unsynced import parameter_server
 from ringzero.unsynced.by_collectives import ServedByCollectives
 from ringzero.unsynced.line import HEAD_BYTES, Line, through_the_host
 from ringzero.unsynced.parameter_server import ParameterServer
-from ringzero.unsynced.serving import BoundedStaleness, Synchronous, cut
+from ringzero.unsynced.serving import BoundedStaleness, Served, Synchronous, Workers, cut
 from tests import awkward
 
 STEPS, SAMPLES = 6, 24
@@ -337,7 +337,9 @@ WRONG = {
     "servers is 3; with 2 ranks it is 1 to 2": {"servers": 3},
     "servers is 2; with 2 ranks, of which one at least must train, it is 1 to 1": {"servers": 2, "dedicated": True},
     "slice_bytes is 0": {"slice_bytes": 0},
+    "slice_bytes is '1'; give a positive number": {"slice_bytes": "1"},
     "save_every is 0": {"save_every": 0},
+    "save_every is 1.5; give the versions": {"save_every": 1.5},
     "resume=True needs the folder": {"resume": True},
 }
 
@@ -353,6 +355,10 @@ def test_rules_refuse_what_cannot_be():
         BoundedStaleness(-1)
     with pytest.raises(ValueError, match="backup is -2"):
         Synchronous(-2)
+    with pytest.raises(ValueError, match="bound is '1'; give the number of steps"):
+        BoundedStaleness("1")
+    with pytest.raises(ValueError, match="backup is 0.5; give the number of workers"):
+        Synchronous(0.5)
 
 
 def twice():
@@ -417,3 +423,13 @@ def test_by_nccls_rules_too():
     """Lines talk through the host, whatever the ranks' own backend."""
     returned = launch(train, awkward.OddSizes, Synchronous(), {"servers": 2}, world_size=2, device="strict").returns
     torch.testing.assert_close(returned[1]["parameters"], alone(awkward.OddSizes))
+
+
+def test_a_server_adds_up_half_precision_without_overflow():
+    served, workers = Served(torch.nn.Parameter(torch.zeros(2, dtype=torch.float16))), Workers(2, {0, 1})
+    means = []
+    for worker in (0, 1):
+        gradient = torch.full((2,), 40_000.0, dtype=torch.float16)
+        Synchronous().pushed(served, worker, 0, gradient, workers, lambda _, mean: means.append(mean))
+    assert means[0].dtype == torch.float16
+    assert means[0].tolist() == [40_000.0, 40_000.0]

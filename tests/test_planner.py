@@ -179,6 +179,15 @@ WRONG = {
     "needs": ("llama3-405b", "--gpus", "8", "--batch", "8"),
     "GPU is 'Z80'; it is one of": ("llama3-8b", "--gpu", "Z80", "--gpus", "8", "--batch", "8"),
     "--gpus is 12; nodes have 8 GPUs each": ("llama3-8b", "--gpus", "12", "--batch", "8"),
+    "--gpus is -4; give a whole number, 1 or more": ("llama3-8b", "--gpus", "-4", "--batch", "8"),
+    "--gpus-per-node is 0; give": ("llama3-8b", "--gpus", "8", "--gpus-per-node", "0", "--batch", "8"),
+    "--batch is 0; give a whole number": ("llama3-8b", "--gpus", "8", "--batch", "0"),
+    "--sequence is -1; give a whole number": ("llama3-8b", "--gpus", "8", "--batch", "8", "--sequence", "-1"),
+    "--top is 0; give a whole number": ("llama3-8b", "--gpus", "8", "--batch", "8", "--top", "0"),
+    "--dollars is -2; give dollars, 0 or more": ("llama3-8b", "--gpus", "8", "--batch", "8", "--dollars", "-2"),
+    "--reached is 1.5; give a share": ("llama3-8b", "--gpus", "8", "--batch", "8", "--reached", "1.5"),
+    "--reached is nan; give a share": ("llama3-8b", "--gpus", "8", "--batch", "8", "--reached", "nan"),
+    "--tokens is 0; give a number of tokens": ("llama3-8b", "--gpus", "8", "--batch", "8", "--tokens", "0"),
     "no way to divide a batch of 7": ("llama3-405b", "--gpus", "1024", "--batch", "7"),
 }
 
@@ -188,3 +197,27 @@ def test_the_command_refuses_by_name(message):
     result = plan_command(*WRONG[message])
     assert result.exit_code == 1
     assert message in result.output
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Cluster("H100", 0), "nodes is 0; give a whole number, 1 or more"),
+        (lambda: Cluster("H100", 1, gpus_per_node=2.5), "gpus_per_node is 2.5; give a whole number"),
+        (lambda: Cluster("H100", 1, usable=1.2), "usable is 1.2; give a share, above 0 and up to 1"),
+        (lambda: Cluster("H100", 1, dollars=-1), "dollars is -1; give a number, 0 or more"),
+        (
+            lambda: planner.rank(MODELS["llama3-8b"], Cluster("H100", 1), -8),
+            "batch is -8; give a whole number of sequences",
+        ),
+    ],
+)
+def test_clusters_and_batches_that_cannot_be(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_measure_refuses_a_rate_by_name():
+    result = CliRunner().invoke(main, ["measure", "--inter-node", "banana"])
+    assert result.exit_code == 1
+    assert "--inter-node is banana, --ranks 2: 'banana' is not a rate; write it in bits a second" in result.output

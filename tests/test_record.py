@@ -10,6 +10,7 @@ import torch.distributed as dist
 from ringzero import launch
 from ringzero.explain.diagnose import deadlocked, diagnose, difference
 from ringzero.explain.state import RankState
+from ringzero.ranks import Ranks
 from ringzero.record import Operation, bytes_sent, calls, computing, export, pairs, recorded, recorder, wire
 from ringzero.record.operation import COMMUNICATION, COMPUTE
 from tests.test_diagnose import some_ranks
@@ -160,3 +161,48 @@ def test_what_executor_and_recorder_agree_on():
 def test_an_export_of_nothing_has_no_events(tmp_path):
     export.save_chrome_trace([], tmp_path / "none.json")
     assert json.loads((tmp_path / "none.json").read_text())["traceEvents"] == []
+
+
+def test_a_batch_is_of_one_thread(recording):
+    from threading import Event, Thread
+
+    begun, over = Event(), Event()
+
+    def batches():
+        with recorder.batch():
+            begun.set()
+            over.wait()
+
+    other = Thread(target=batches)
+    other.start()
+    begun.wait()
+    recording.operation("send", 1, 4, torch.float32, "group", 0, lambda _: ("", []))
+    over.set()
+    other.join()
+    assert [op.batch for op in recording.records()] == [None]
+
+
+def test_a_trace_that_is_cut_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder, "CAPACITY", 5)
+    writer = recorder.Recorder(tmp_path / "0.trace", 0)
+    for _ in range(5):
+        writer.operation("send", 1, 8, torch.float32, "group", 0, lambda _: ("", []))
+    assert bytes_sent(writer.records()) == 40
+    for _ in range(3):
+        assert writer.operation("send", 1, 8, torch.float32, "group", 0, lambda _: ("", [])) is None
+    cut = writer.records()
+    writer.close()
+    assert [op.missing for op in cut] == [0, 0, 0, 0, 3]
+    with pytest.raises(ValueError, match="no room for 3 later ones of rank 0; a sum of bytes would be wrong"):
+        bytes_sent(cut)
+    assert "no room for 3 later ones of rank 0" in repr(Ranks([None], [""], 1.0, cut))
+    waits = RankState("running", [*cut[:-1], cut[-1]._replace(kind="recv", wait=1.0)])
+    assert not deadlocked([waits, waits])
+    assert diagnose([waits, RankState("running", [])]) is None
+
+
+def test_launch_warns_of_a_cut_trace(monkeypatch):
+    cut = [Operation("send", 0, 0.0, missing=7)]
+    monkeypatch.setattr(recorder, "read", lambda path, rank: cut)
+    with pytest.warns(UserWarning, match="no room for 7 later ones of rank 0; sums over it are too small"):
+        launch(int, world_size=1, trace=True)

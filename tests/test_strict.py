@@ -221,6 +221,75 @@ def test_two_threads_do_not_share_a_communicator():
         launch(two_threads_in_turns, world_size=2, device="strict")
 
 
+def a_stream_per_step():
+    """What strict knows after so many steps: clocks, and uses of a tensor that lives on."""
+    from ringzero.strict import streams, watching
+
+    weight, known = torch.ones(4), []
+    for step in range(1200):
+        stream = torch.cpu.Stream()
+        stream.wait_stream(torch.cpu.current_stream())
+        with torch.cpu.stream(stream):
+            result = weight * 2
+        torch.cpu.current_stream().wait_stream(stream)
+        result.sum()
+        result.record_stream(torch.cpu.current_stream())
+        if step in (599, 1199):
+            uses = watching.memory._known(weight).uses
+            known.append((len(uses), max(len(clock) for clock in (streams._host, streams.DEFAULT.clock))))
+    return known
+
+
+def test_streams_that_are_gone_are_forgotten():
+    ((uses, clock), (uses_later, clock_later)) = launch(a_stream_per_step, world_size=1, device="strict").returns[0]
+    assert uses_later <= uses <= 4
+    assert max(clock, clock_later) <= 500
+
+
+def threads_with_streams():
+    from threading import Thread
+
+    shared, failed = torch.ones(1000), []
+
+    def work():
+        try:
+            for _ in range(150):
+                stream = torch.cpu.Stream()
+                stream.wait_stream(torch.cpu.current_stream())
+                with torch.cpu.stream(stream):
+                    (shared * 2).sum().item()
+                torch.cpu.synchronize()
+        except Exception as error:
+            failed.append(repr(error))
+
+    threads = [Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return failed
+
+
+def test_threads_have_streams_side_by_side():
+    assert launch(threads_with_streams, world_size=1, device="strict", timeout=60).returns == [[]]
+
+
+def a_read_on_another_stream():
+    """Later reads that have waited for earlier ones stand for them, and no other."""
+    x, streams = torch.ones(4), [torch.cpu.Stream(), torch.cpu.Stream()]
+    for stream in streams:
+        stream.wait_stream(torch.cpu.current_stream())
+        with torch.cpu.stream(stream):
+            (x * 2).record_stream(torch.cpu.current_stream())
+    torch.cpu.current_stream().wait_stream(streams[1])  # and not for the first
+    x.add_(1)
+
+
+def test_a_read_that_nothing_waited_for_is_still_a_race():
+    with pytest.raises(RankError, match="add_ .* writes a tensor that mul .* on another stream, may still read"):
+        launch(a_read_on_another_stream, world_size=1, device="strict")
+
+
 # ---- what was wrong in ringzero itself: each fault put back, and named
 
 

@@ -6,7 +6,7 @@ default the most even one. A number of ranks that an algorithm cannot take raise
 those it can take). ``ringzero.costs.coefficients.COEFFICIENTS`` has the cost of each under the same names.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from inspect import signature
 
@@ -58,9 +58,9 @@ def _in_a_grid(generator):
         possible = shapes(world_size, len(sides))
         if shape is None:
             shape = min(possible, key=max)
-        if tuple(shape) not in possible:
+        if (tuple(shape) if isinstance(shape, Iterable) else shape) not in possible:
             known = ", ".join("x".join(map(str, each)) for each in possible)
-            raise ValueError(f"shape is {tuple(shape)}; {' x '.join(sides)} must be {world_size}: one of {known}")
+            raise ValueError(f"shape is {shape!r}; {' x '.join(sides)} must be {world_size}: one of {known}")
         return generator(*shape)
 
     schedule.__name__, schedule.__doc__, schedule.sides = generator.__name__, generator.__doc__, sides

@@ -16,7 +16,7 @@ ranks whose calls do not match (see ``run.run``), and RuntimeError outside a pro
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import torch
 import torch.distributed as dist
@@ -25,6 +25,7 @@ from ringzero.collectives.algorithms import ALGORITHMS
 from ringzero.collectives.auto import chosen
 from ringzero.collectives.run import REDUCE, device_of, run, run_all_to_all
 from ringzero.collectives.schedule import chunk_bounds
+from ringzero.collectives.torchs import is_lazy
 
 Group = dist.ProcessGroup | None
 
@@ -35,10 +36,12 @@ def all_reduce(
     """Replace ``tensor`` on every rank by the elementwise ``op`` over all ranks. Returns ``tensor``.
 
     ``op`` is "sum", "avg", "product", "max" or "min". All ranks end with the same bits, whatever the algorithm: a chunk
-    is reduced on one rank and copied, or the two ends of an exchange combine the same two operands.
+    is reduced on one rank and copied, or the two ends of an exchange combine the same two operands. For "avg" each rank
+    scales what it brings before anything is added, so a mean that fits the type never overflows on its way.
     """
-    _in_place("all_reduce", tensor, op, algorithm, group, options)
-    return _average(tensor, op, group)
+    flat, group = _in_place("all_reduce", tensor, op, algorithm, group, options)
+    _end_average(flat, op, group)
+    return tensor
 
 
 def reduce_scatter(
@@ -49,7 +52,9 @@ def reduce_scatter(
     The rest of ``tensor`` is overwritten.
     """
     flat, group = _in_place("reduce_scatter", tensor, op, algorithm, group, options)
-    return _average(_chunk(flat, group), op, group)
+    chunk = _chunk(flat, group)
+    _end_average(chunk, op, group)
+    return chunk
 
 
 def all_gather(
@@ -72,10 +77,15 @@ def reduce(
     """Replace ``tensor`` on rank ``root`` by the elementwise ``op`` over all ranks. Returns ``tensor``.
 
     What ``tensor`` holds on the other ranks afterwards depends on the algorithm: with "flat" what it held before, with
-    the others partial results.
+    the others partial results, or for "avg" what it held before.
     """
-    _, group = _in_place("reduce", tensor, op, algorithm, group, options | {"root": root})
-    return _average(tensor, op, group) if group.rank() == root else tensor
+    _, group = _check("reduce", tensor, op, group)
+    is_root = group.rank() == root
+    brought = tensor if is_root or op != "avg" else tensor.detach().clone()  # which is scaled
+    flat, group = _in_place("reduce", brought, op, algorithm, group, options | {"root": root})
+    if is_root:
+        _end_average(flat, op, group)
+    return tensor
 
 
 def broadcast(
@@ -154,12 +164,22 @@ def barrier(*, algorithm: str = "dissemination", group: Group = None, **options:
 def _in_place(collective, tensor, op, algorithm, group, options):
     """Run the collective. Returns the tensor as one flat view, and the group."""
     flat, group = _check(collective, tensor, op, group)
-    run(_schedule(collective, algorithm, group, flat, options), flat, op, group)
+    schedule = _schedule(collective, algorithm, group, flat, options)
+    if op != "avg":
+        run(schedule, flat, op, group)
+        return flat, group
+    scale = _scale(group)
+    flat.mul_(scale)
+    try:
+        run(schedule, flat, op, group)
+    except ValueError:  # the ranks' calls do not match, and nothing has come
+        flat.mul_(1 / scale)
+        raise
     return flat, group
 
 
 def _schedule(collective, algorithm, group, flat, options):
-    if options.get("shape") is not None:
+    if isinstance(options.get("shape"), list):  # a key of what is kept below
         options = options | {"shape": tuple(options["shape"])}
     size = flat.numel() * flat.element_size()
     return _made(collective, algorithm, group.size(), size, **options)
@@ -232,13 +252,37 @@ def _check(name, tensor, op, group):
             f"{name} works in place on contiguous memory; this tensor of shape {tuple(tensor.shape)} has strides "
             f"{tensor.stride()}. Pass tensor.contiguous() and copy the result back"
         )
+    if is_lazy(tensor):
+        raise ValueError(
+            f"{name} works in place on memory, and that of this tensor holds the conjugates or the negatives of its "
+            "numbers: it is a view by conj() or of its imaginary part. Pass tensor.resolve_conj().resolve_neg() and "
+            "copy the result back"
+        )
     if op not in REDUCE:
         raise ValueError(f"op is {op!r}; it is one of {', '.join(map(repr, REDUCE))}")
     if op == "avg" and not (tensor.is_floating_point() or tensor.is_complex()):
         raise ValueError(f'op="avg" needs a floating-point or complex tensor; this one is {tensor.dtype}. Use "sum"')
     if op in ("max", "min") and tensor.is_complex():
         raise ValueError(f"op={op!r} is not defined for {tensor.dtype}: complex numbers have no order")
+    if "reduce" in name and (why_not := _why_not(op, tensor.dtype, tensor.device.type)):
+        raise ValueError(
+            f"op={op!r} is not computed for {tensor.dtype} on {tensor.device.type} ({why_not}); convert the tensor, "
+            "such as with .float()"
+        )
     return tensor.detach().view(-1), _member(name, group)
+
+
+@cache
+def _why_not(op, dtype, device):
+    """What torch says of reducing this type, or None: asked on all ranks, of which perhaps only one will reduce."""
+    try:
+        two = torch.zeros(2, dtype=dtype, device=device)
+        REDUCE[op](two, two, out=two)
+        if op == "avg":
+            two.mul_(0.5).div_(0.75)
+    except (RuntimeError, TypeError) as error:
+        return str(error).splitlines()[0].rstrip(".")
+    return None
 
 
 def _member(name, group):
@@ -250,7 +294,16 @@ def _member(name, group):
     return group or dist.group.WORLD
 
 
-def _average(tensor, op, group):
-    if op == "avg":
-        tensor.detach().div_(_member("", group).size())
-    return tensor
+def _scale(group):
+    """By what each rank multiplies before a mean is added up: the largest power of two that is 1 over N at most.
+
+    It rounds nothing but numbers that are almost too small for their type. To divide by N here, as NCCL does, would
+    round once more on every rank.
+    """
+    return 0.5 ** (group.size() - 1).bit_length()
+
+
+def _end_average(tensor, op, group):
+    rest = group.size() * _scale(group)
+    if op == "avg" and rest != 1:
+        tensor.div_(rest)

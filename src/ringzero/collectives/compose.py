@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ringzero.collectives.schedule import Round, Rounds, Schedule, Traffic, traffic_in_chunks
+from ringzero.collectives.schedule import Round, Rounds, Schedule, Traffic, is_whole, traffic_in_chunks
 
 
 def side_by_side(rounds: Sequence[Round], ranks: np.ndarray, chunks: np.ndarray) -> Rounds:
@@ -64,8 +64,7 @@ def pipeline(
     Edge i carries chunk ``first[i]`` in round ``start[i]``, the next chunks after it. Shapes ``(edges,)``. Raises
     ValueError for fewer than one piece.
     """
-    if pieces < 1:
-        raise ValueError(f"chunks is {pieces!r}; cut the buffer into at least 1")
+    check_pieces(pieces)
 
     def round(step):
         piece, waiting = np.divmod(step - start, period)
@@ -73,3 +72,9 @@ def pipeline(
         return Round(src[busy], dst[busy], (first + piece)[busy], reduce=False)
 
     return Rounds(int(start.max()) + 1 + period * (pieces - 1) if len(start) else 0, round)
+
+
+def check_pieces(pieces: int) -> None:
+    """Raise ValueError unless a buffer can be cut into so many."""
+    if not is_whole(pieces) or pieces < 1:
+        raise ValueError(f"chunks is {pieces!r}; cut the buffer into at least 1, a whole number")

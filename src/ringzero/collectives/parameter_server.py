@@ -6,7 +6,7 @@ carries everything, as in the flat all-reduce. With N servers each has a chunk, 
 
 import numpy as np
 
-from ringzero.collectives.schedule import Round, Rounds, Schedule, Traffic, check_world_size
+from ringzero.collectives.schedule import Round, Rounds, Schedule, Traffic, check_world_size, is_whole
 
 
 def parameter_server_all_reduce(world_size: int, servers: int = 1) -> Schedule:
@@ -16,7 +16,7 @@ def parameter_server_all_reduce(world_size: int, servers: int = 1) -> Schedule:
     ValueError unless ``servers`` is 1 to N.
     """
     check_world_size(world_size)
-    if not 1 <= servers <= world_size:
+    if not is_whole(servers) or not 1 <= servers <= world_size:
         raise ValueError(f"servers is {servers!r}; with {world_size} ranks it is 1 to {world_size}")
     rounds = _exchange(world_size, servers, push=True) + _exchange(world_size, servers, push=False)
     return Schedule("all_reduce", "parameter_server", world_size, servers, rounds)

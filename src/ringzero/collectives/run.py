@@ -22,7 +22,7 @@ from ringzero.record.wire import HEADER_TAG
 
 REDUCE = {
     "sum": torch.add,
-    "avg": torch.add,  # divided once, by the caller
+    "avg": torch.add,  # the caller scales before and after
     "product": torch.mul,
     "max": torch.maximum,
     "min": torch.minimum,

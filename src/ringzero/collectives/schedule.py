@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -259,7 +260,17 @@ def chunk_bounds(numel: int, chunks: int) -> np.ndarray:
 
 def check_world_size(world_size: int, root: int = 0) -> None:
     """Raise ValueError unless ``world_size`` is a whole number from 1 and ``root`` one of its ranks."""
-    if isinstance(world_size, bool) or not isinstance(world_size, (int, np.integer)) or world_size < 1:
+    if not is_whole(world_size) or world_size < 1:
         raise ValueError(f"world_size is {world_size!r}; give a whole number of ranks, from 1")
-    if not 0 <= root < world_size:
+    if not is_whole(root) or not 0 <= root < world_size:
         raise ValueError(f"root is {root!r}; with {world_size} ranks it is one of 0 to {world_size - 1}")
+
+
+def is_whole(number: object) -> bool:
+    """Whether it is a whole number: not 2.0, "2" or True."""
+    return isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+
+
+def is_number(number: object) -> bool:
+    """Whether it is a real number: not "2" or True."""
+    return isinstance(number, Real) and not isinstance(number, bool)

@@ -8,7 +8,7 @@ and scan", Parallel Computing 35 (2009); in NCCL since 2.4.
 
 import numpy as np
 
-from ringzero.collectives.compose import pipeline
+from ringzero.collectives.compose import check_pieces, pipeline
 from ringzero.collectives.schedule import Schedule, check_world_size
 
 
@@ -69,6 +69,7 @@ def _two_trees(n, root, chunks):
 
     Edge e of the first tree leads to position e + 1, and so does edge e + n - 1 of the second.
     """
+    check_pieces(chunks)
     tree, child = np.divmod(np.arange(2 * (n - 1)), max(n - 1, 1)) + np.array([[0], [1]])
     parent = _parents(n)
     leaving = [[] for _ in range(n)]  # position -> the one or two edges that leave it

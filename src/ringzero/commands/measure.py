@@ -20,11 +20,14 @@ def measure(ranks: int, inter_node: str | None, file: Path | None) -> None:
         raise click.ClickException(f"--ranks is {ranks}; give 2 or more, so that there are collectives to measure")
     if inter_node is not None and ranks % 2:
         raise click.ClickException(f"--ranks is {ranks}; two nodes need an even number")
-    cluster = (
-        nullcontext(machine.OneNode(ranks))
-        if inter_node is None
-        else ringzero.Cluster(nodes=2, ranks_per_node=ranks // 2, inter_node=inter_node)
-    )
+    try:
+        cluster = (
+            nullcontext(machine.OneNode(ranks))
+            if inter_node is None
+            else ringzero.Cluster(nodes=2, ranks_per_node=ranks // 2, inter_node=inter_node)
+        )
+    except ValueError as error:
+        raise click.ClickException(f"--inter-node is {inter_node}, --ranks {ranks}: {error}") from error
     click.echo(f"measuring {ranks} ranks, about half a minute ...", err=True)
     try:
         with cluster as here:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 
 import click
@@ -11,6 +12,11 @@ from ringzero.steps.plan import Cluster, Estimate
 from ringzero.steps.transformer import MODELS, Transformer
 
 GB = 1e9
+FITTING = {
+    "reached": "a share, above 0 and up to 1",
+    "dollars": "dollars, 0 or more",
+    "tokens": "a number of tokens above 0",
+}
 
 
 @click.command()
@@ -29,13 +35,26 @@ GB = 1e9
 def plan(model: str, gpu: str, gpus: int, gpus_per_node: int, infiniband: str, batch: int, sequence: int | None,
          reached: float, dollars: float, tokens: float | None, top: int, file: Path | None) -> None:  # fmt: skip
     """Rank plans to train MODEL: ZeRO's stage, degrees of parallelism, micro-batch, recomputation, offloading."""
+    for name, value in {
+        "gpus": gpus,
+        "gpus-per-node": gpus_per_node,
+        "batch": batch,
+        "sequence": sequence,
+        "top": top,
+    }.items():
+        if value is not None and value < 1:
+            raise click.ClickException(f"--{name} is {value}; give a whole number, 1 or more")
+    for name, share in {"reached": reached, "dollars": dollars, "tokens": tokens}.items():
+        largest = 1 if name == "reached" else inf
+        if share is not None and not (0 < share <= largest and share < inf or share == 0 and name == "dollars"):
+            raise click.ClickException(f"--{name} is {share:g}; give {FITTING[name]}")
     shape = MODELS[model] if sequence is None else MODELS[model]._replace(sequence=sequence)
     nodes, rest = divmod(gpus, gpus_per_node)
     if rest and gpus > gpus_per_node:
         raise click.ClickException(f"--gpus is {gpus}; nodes have {gpus_per_node} GPUs each: give a multiple of that")
     in_node = gpus_per_node if nodes else gpus
-    cluster = Cluster(gpu, max(1, nodes), in_node, infiniband, reached, dollars=dollars)
     try:
+        cluster = Cluster(gpu, max(1, nodes), in_node, infiniband, reached, dollars=dollars)
         ranking = planner.rank(shape, cluster, batch)
     except ValueError as error:
         raise click.ClickException(str(error)) from error

@@ -53,8 +53,8 @@ def kept(numel: int, ratio: float) -> int:
     (7, 8, 1)
     """
     positive(numel=numel)
-    if not 0 < ratio <= 1:
-        raise ValueError(f"ratio is {ratio}; give the part of the values that is sent, above 0 and at most 1")
+    if not isinstance(ratio, (int, float)) or not 0 < ratio <= 1:
+        raise ValueError(f"ratio is {ratio!r}; give the part of the values that is sent, above 0 and at most 1")
     return max(1, math.ceil(ratio * numel * (1 - 1e-12)))
 
 

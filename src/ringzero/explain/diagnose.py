@@ -47,7 +47,7 @@ def difference(ranks: list[RankState]) -> str | None:
 def deadlocked(ranks: list[RankState]) -> bool:
     """Whether no running rank can ever get on: all wait, and by the records nobody is left to end any of the waits."""
     running = [r for r, rank in enumerate(ranks) if rank.state == "running"]
-    if not running or any(ranks[r].stuck_in is None for r in running):
+    if not running or _is_cut(ranks) or any(ranks[r].stuck_in is None for r in running):
         return False
     if any(rank.queued for rank in ranks):
         queues = Queues([rank.communication for rank in ranks])
@@ -56,6 +56,13 @@ def deadlocked(ranks: list[RankState]) -> bool:
     return hopeless is not None or not any(may_end(ranks, r) for r in running)
 
 
+def _is_cut(ranks):
+    """Whether a rank did more than its records hold, so that nobody can tell what it did last."""
+    return any(op.missing for rank in ranks for op in rank.operations[-1:])
+
+
 def _first(ranks, finders):
+    if _is_cut(ranks):
+        return None
     causes = (find(ranks) for find in finders)
     return next((sentence(cause, ranks) for cause in causes if cause is not None), None)

@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from ringzero.collectives.algorithms import ALGORITHMS, options
+from ringzero.collectives.schedule import is_whole
 from ringzero.costs.alpha_beta import bus_bandwidth_factor
 from ringzero.costs.nccl import payload_fraction
 from ringzero.costs.nccl_tuner import ll_bandwidth_limit
-from ringzero.network.pricing import Price, price
+from ringzero.network.pricing import Price, check_size, price
 from ringzero.network.topology import Topology
 
 CHUNKS = (1, 4, 16, 64, 256)  # numbers of pieces to try for pipelined algorithms
@@ -51,11 +52,18 @@ def candidates(
     ``algorithms``: names to try, all when None. ``protocols``: names in ``PROTOCOLS``. ``chunks``: numbers of pieces to
     try. Algorithms on a grid take the topology's shape where it has as many sides, else the most even grid. Above a few
     thousand ranks name the algorithms: some have N*N different messages.
-    Raises ValueError for a collective, an algorithm or a protocol that is not known.
+    Algorithms that do not take the topology's number of ranks are left out.
+    Raises ValueError for a collective, an algorithm or a protocol that is not known, for none of them, and for a number
+    of pieces below 1.
     """
     known = _named(ALGORITHMS, collective, "collective")
+    names = _some("algorithms", list(known) if algorithms is None else algorithms)
+    protocols, chunks = _some("protocols", protocols), _some("chunks", chunks)
+    for pieces in chunks:
+        if not is_whole(pieces) or pieces < 1:
+            raise ValueError(f"chunks is {chunks}; give whole numbers of pieces, 1 or more each")
     prices = []
-    for name in known if algorithms is None else algorithms:
+    for name in names:
         _named(known, name, "algorithm")
         for schedule, label in _schedules(collective, name, topology, chunks):
             for protocol in protocols:
@@ -67,13 +75,26 @@ def candidates(
 
 
 def best_algorithm(collective: str, size: float, topology: Topology, **restrictions: Any) -> Price:
-    """The ``Price`` of the fastest algorithm for ``size`` bytes; restrictions and errors as for ``candidates``."""
+    """The ``Price`` of the fastest algorithm for ``size`` bytes; restrictions as for ``candidates``.
+
+    Raises ValueError as it does, for a size that is no number of bytes, and where no algorithm fits.
+    """
+    check_size(size)
     prices = [price.at(size) for price in candidates(collective, topology, **restrictions)]
+    if not prices:
+        raise ValueError(
+            f"none of the algorithms {restrictions['algorithms']} of {collective} takes {topology.world_size} ranks; "
+            "give others, or none for all"
+        )
     return min(prices, key=lambda price: price.seconds)
 
 
 def crossovers(prices: Iterable[Price]) -> list[tuple[float, Price]]:
-    """``(size in bytes, Price)`` of the fastest for 0 bytes, and of each that becomes the fastest at a larger size."""
+    """``(size in bytes, Price)`` of the fastest for 0 bytes, and of each that becomes the fastest at a larger size.
+
+    Raises ValueError for no prices.
+    """
+    prices = _some("prices", prices)
     lines = [(latency, transfer + reduction, p) for p in prices for latency, transfer, reduction in [p.coefficients]]
     latency, slope, best = min(lines, key=lambda line: line[:2])
     size, found = 0.0, [(0.0, best.at(0.0))]
@@ -99,6 +120,13 @@ def _schedules(collective, name, topology, chunks):
                 yield build(n), name
         else:
             yield build(n), name
+
+
+def _some(what, values):
+    values = list(values)
+    if not values:
+        raise ValueError(f"{what} is []; give at least one")
+    return values
 
 
 def _named(table, name, kind):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ringzero.collectives.schedule import Schedule
+from ringzero.collectives.schedule import Schedule, is_number
 from ringzero.network.topology import NO_LINK, Topology
 
 
@@ -79,8 +79,9 @@ class Price:
 def price(schedule: Schedule, size: float, topology: Topology) -> Price:
     """The ``Price`` of ``schedule`` for a buffer of ``size`` bytes on ``topology``.
 
-    Raises ValueError when the two have different numbers of ranks.
+    Raises ValueError when the two have different numbers of ranks, and for a size that is no number of bytes.
     """
+    check_size(size)
     steps = []
     for traffic, crossed, latency, transfer, reduction in _rounds(schedule, topology):
         worst = np.unravel_index(transfer.argmax(), transfer.shape)
@@ -98,6 +99,7 @@ def critical_path(schedule: Schedule, size: float, topology: Topology) -> float:
     bytes of a message arrive after those of the message before. Never more than ``price(...).seconds``, and optimistic:
     messages of different rounds count as if they never shared a link between the ranks. Errors as for ``price``.
     """
+    check_size(size)
     clock = np.zeros(topology.world_size)
     for traffic, _, latency, transfer, reduction in _rounds(schedule, topology):
         leave, src, dst = transfer.max(axis=0) * size, traffic.src, traffic.dst
@@ -113,6 +115,12 @@ def critical_path(schedule: Schedule, size: float, topology: Topology) -> float:
             np.maximum.at(clock, src, start + leave)
             np.maximum.at(clock, dst, np.maximum(start + latency, ready) + done)
     return float(clock.max())
+
+
+def check_size(size: float) -> None:
+    """Raise ValueError unless ``size`` is a number of bytes."""
+    if not is_number(size) or not 0 <= size < np.inf:
+        raise ValueError(f"size is {size!r}; give a number of bytes, 0 or more")
 
 
 def _is_permutation(ranks, topology):

@@ -41,7 +41,7 @@ class Topology:
     gamma: float = 0.0
 
     def __post_init__(self):
-        if np.min(self.alpha) < 0 or np.min(self.bandwidth) <= 0 or self.gamma < 0:
+        if not (np.min(self.alpha) >= 0 and np.min(self.bandwidth) > 0 and self.gamma >= 0):
             raise ValueError(
                 f"{self.name}: alpha is {np.min(self.alpha)}, bandwidth {np.min(self.bandwidth)}, gamma {self.gamma}; "
                 "give alpha and gamma from 0 (seconds) and bandwidth above 0 (bytes a second)"
@@ -178,11 +178,13 @@ def cluster(
     """
     check_world_size(nodes)
     ranks, per_leaf = node.world_size, nodes_per_leaf or nodes
+    if nodes_per_leaf is not None and nodes_per_leaf < 1:
+        raise ValueError(f"nodes_per_leaf is {nodes_per_leaf}; choose a divisor of the {nodes} nodes")
     if not 1 <= nics <= ranks:
         raise ValueError(f"nics is {nics}; the {ranks} ranks of a node share 1 to {ranks} cards")
     if nodes % per_leaf:
         raise ValueError(f"nodes_per_leaf is {per_leaf}; choose a divisor of the {nodes} nodes")
-    if oversubscription < 1 or spines < 1:
+    if not (oversubscription >= 1 and spines >= 1):
         raise ValueError(f"oversubscription is {oversubscription} and spines {spines}; give at least 1 of each")
 
     uplinks = nodes // per_leaf * spines if nodes_per_leaf else 0

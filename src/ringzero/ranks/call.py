@@ -10,8 +10,10 @@ import os
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from ringzero.explain import deadlock, queues, report
 from ringzero.processes import plain
 from ringzero.ranks import devices, pool, under_torchrun, warm_rank, witness
 from ringzero.record import export, recorder, sources
-from ringzero.record.operation import Operation
+from ringzero.record.operation import Operation, what_is_missing
 
 GRACE_SECONDS = 0.3  # after one rank failed: how long the others have to report their own errors
 STACK_SECONDS = 5.0  # a rank on a busy machine writes its stack within this; one that is stopped never does
@@ -35,7 +37,8 @@ class Ranks:
     """What N ranks gave back.
 
     ``returns[r]`` is what rank r returned, ``output[r]`` what it printed (stdout and stderr, in order),
-    ``trace`` the operations of all ranks, recorded when ``trace=True`` (see ``ringzero.record.Operation``),
+    ``trace`` the operations of all ranks, recorded when ``trace=True`` (see ``ringzero.record.Operation``): of each
+    rank the first 2^20, and its last one says how many more there were (``missing``), which the repr says, too,
     ``seconds`` the wall-clock time of the whole call. Shown in a notebook, it shows the output by rank.
     With ``may_lose=True``, ``ended_by`` names the signal that ended a rank before it returned, such as
     ``{2: "SIGKILL"}``, and ``lost`` lists these ranks. A lost rank returned None; what it printed and what it recorded
@@ -71,6 +74,7 @@ class Ranks:
                 lines.append(f"rank {rank} was lost ({self.ended_by[rank]})")
             elif value is not None:
                 lines.append(f"rank {rank} → {value!r}")
+        lines += [said] if (said := what_is_missing(self.trace)) else []
         return "\n".join(lines) or f"{self.world_size} ranks returned nothing and printed nothing"
 
     def _repr_html_(self) -> str:
@@ -128,7 +132,8 @@ def launch(
     an error, the survivors' collectives hang: there ``fn`` must talk through groups of gloo, and "strict" is refused.
     A rank that raises still ends the call.
     In a script that ``torchrun`` started, on one node or many, the function runs on torchrun's ranks, however many they
-    are; every rank gets the results of all, and the trace by rank 0's clock. Temporary files go with the call.
+    are; every rank gets the results of all, and the trace by rank 0's clock. Where the script has a process group of
+    its own, the function has that one, and ``trace=True`` and "strict" are refused. Temporary files go with the call.
 
     Raises ValueError or TypeError for arguments that cannot work, RankError with the first failing
     rank's traceback or because all ranks were lost, RankTimeout with where each rank was. Whatever happens, no process
@@ -142,7 +147,7 @@ def launch(
                 "python, and launch starts the ranks"
             )
         returns, seconds, recorded = under_torchrun.run(fn, args, device, timeout, trace)
-        return Ranks(returns, [""] * len(returns), seconds, recorded)
+        return Ranks(returns, [""] * len(returns), seconds, _said_if_cut(recorded))
     device = devices.resolve(device, world_size)
     if trace and not devices.can_record(device):
         raise ValueError(f'trace=True does not record ranks that share one GPU; use device="cpu", not {device!r}')
@@ -276,8 +281,10 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
             raise RankError(f"rank {rank} left a result that cannot be read: {error}", rank, output) from None
         if message["trace"] or strict:
             trace += recorder.read(call / f"{rank}.trace", rank)
+    is_whole = not any(op.missing for op in trace)
     if (
         strict
+        and is_whole
         and not lost
         and (why := queues.another_order([[op for op in trace if op.rank == rank] for rank in range(world_size)]))
     ):
@@ -288,12 +295,20 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
         and message["device"] == "cpu"
         and not message["nodes"]
         and not lost
+        and is_whole
     ):
         connections = {rank: warm.connections.get(rank, []) for rank in range(world_size)}
         wire = warm.witness.end(connections, over=start + seconds)
         if (forged := witness.contradiction(wire, trace, world_size)) is not None:
             raise RankError(forged[1], forged[0], output)
-    return Ranks(returns, output, seconds, trace if message["trace"] else [], lost)
+    return Ranks(returns, output, seconds, _said_if_cut(trace) if message["trace"] else [], lost)
+
+
+def _said_if_cut(trace: list[Operation]) -> list[Operation]:
+    """The trace; a warning if it is not all of it."""
+    if said := what_is_missing(trace):
+        warnings.warn(f"{said}; sums over it are too small: record fewer steps in one call", stacklevel=2)
+    return trace
 
 
 def _mark_as_gone(call: Path, rank: int) -> None:
@@ -346,9 +361,13 @@ def prepare(fn: Callable[..., Any], args: tuple[Any, ...], world_size: int, time
         raise TypeError(f"world_size is {world_size!r}; it is the number of ranks, a whole number from 1")
     if world_size < 1:
         raise ValueError(f"world_size is {world_size}; give at least 1 rank")
-    if not 0 < timeout <= LONGEST_TIMEOUT:
+    if not is_number(timeout) or not 0 < timeout <= LONGEST_TIMEOUT:
         raise ValueError(f"timeout is {timeout!r}; give a positive number of seconds, {LONGEST_TIMEOUT:g} at most")
     return _pickle(fn, args)
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _pickle(fn: Callable[..., Any], args: tuple[Any, ...]) -> bytes:

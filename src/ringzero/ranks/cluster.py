@@ -52,7 +52,7 @@ class Cluster:
         for name, value in (("nodes", nodes), ("ranks_per_node", ranks_per_node)):
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 250:
                 raise ValueError(f"{name} is {value!r}; give a whole number from 1 to 250")
-        if delay is not None and not 0 < delay < 10:
+        if delay is not None and not (call.is_number(delay) and 0 < delay < 10):
             raise ValueError(f"delay is {delay!r}; give seconds, such as 100e-6")
         self.nodes, self.ranks_per_node, self.world_size = nodes, ranks_per_node, nodes * ranks_per_node
         self.spec: dict[str, Any] = {

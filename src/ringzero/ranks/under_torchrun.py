@@ -5,12 +5,16 @@ if __name__ == "__main__":         torchrun --nproc-per-node 4 train.py         
     launch(train)                  srun torchrun --nnodes 2 … train.py             the ranks of both machines
 """
 
+import functools
+import gc
+import itertools
 import os
 import tempfile
 import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from ringzero.processes import plain
 from ringzero.ranks import devices
@@ -18,8 +22,10 @@ from ringzero.record import recorder
 from ringzero.record.operation import Operation
 
 if TYPE_CHECKING:
-    from torch.distributed import ProcessGroup
+    from torch.distributed import ProcessGroup, Store
 
+_launches = itertools.count()  # of this script that made a process group; the same number on every rank
+_asides: "WeakKeyDictionary[ProcessGroup, ProcessGroup]" = WeakKeyDictionary()
 ROUND_TRIPS = 10  # to compare two clocks; the fastest counts
 
 
@@ -34,10 +40,18 @@ def run(
     """Call ``fn(*args)`` on this rank, as all others do: ``(returned, seconds, records)`` of all ranks, on every rank.
 
     Output is not collected: torchrun passes it on. An error in ``fn`` is raised here, and torchrun ends the job.
+
+    Raises ValueError for what a process group that the script made itself cannot do: record, or keep NCCL's rules.
     """
     import torch
     import torch.distributed as dist
 
+    if dist.is_initialized() and (trace or devices.is_strict(device)):
+        asked = "trace=True" if trace else f'device="{device}"'
+        raise ValueError(
+            f"{asked} needs a process group that launch makes, and this script has called init_process_group; call "
+            "launch before that, or destroy_process_group() first"
+        )
     with tempfile.TemporaryDirectory(prefix="ringzero-") as directory:
         own_group, default_device = not dist.is_initialized(), torch.get_default_device()
         if own_group:
@@ -45,7 +59,7 @@ def run(
             records = trace or devices.is_strict(device)
             _init_process_group(device, timeout, f"{directory}/trace" if records else None)
         try:
-            aside = dist.new_group(backend="gloo")  # for what is not the caller's: nothing of it is recorded
+            aside = _aside(dist.group.WORLD)
             ahead = clock_ahead(aside) if trace else 0.0
             start = time.monotonic()
             returned = fn(*args)
@@ -58,6 +72,9 @@ def run(
         finally:
             if own_group:
                 dist.destroy_process_group()
+                recorder.stop()
+                del aside
+                gc.collect()  # a group that records is in a cycle, and its connections are open until it goes
                 if torch.get_default_device() != default_device:
                     torch.set_default_device(default_device)  # the script goes on, on whatever it had
     results, took, recorded = zip(*everyone, strict=True)
@@ -73,7 +90,30 @@ def _init_process_group(device: str, timeout: float, trace_path: str | None) -> 
         from ringzero.record import recording_group
 
         backend = recording_group.register(backend, trace_path, int(os.environ["RANK"]), devices.creator(device))
-    dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
+    # On a part of torchrun's store for this launch alone: in what an earlier group left there, ranks would look for
+    # connections that are closed.
+    store = dist.PrefixStore(f"ringzero/{next(_launches)}", _store())
+    store.set_timeout(timedelta(seconds=timeout))
+    rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=timedelta(seconds=timeout))
+
+
+@functools.cache
+def _store() -> "Store":
+    """The store that torchrun's ranks share, connected to once."""
+    from torch.distributed import rendezvous
+
+    store, _, _ = next(iter(rendezvous("env://")))
+    return store
+
+
+def _aside(world: Any) -> "ProcessGroup":
+    """A group for what is not the caller's, so that nothing of it is recorded; one for each default group."""
+    import torch.distributed as dist
+
+    if world not in _asides:
+        _asides[world] = dist.new_group(backend="gloo")
+    return _asides[world]
 
 
 def _recorded(path: str, ahead: float) -> list[Operation]:

@@ -72,14 +72,18 @@ class Stream:
         """The next packet's data, which may come twice or too early."""
         ahead = (sequence - self._next + 2**31) % 2**32 - 2**31
         if ahead > 0:
-            self._early[sequence] = bytes(data)
+            if len(data) > len(self._early.get(sequence, b"")):
+                self._early[sequence] = bytes(data)
             return
         if ahead + len(data) <= 0:
             return  # again
         self._next = (self._next + ahead + len(data)) % 2**32
         self._parse(data[-ahead:])
-        while (data_then := self._early.pop(self._next, None)) is not None:
-            self.take(self._next, memoryview(data_then))
+        # What was early may begin before the place that is reached now: a packet sent again can be cut elsewhere.
+        reached = [early for early in self._early if (early - self._next + 2**31) % 2**32 <= 2**31]
+        for early in reached:
+            if (again := self._early.pop(early, None)) is not None:
+                self.take(early, memoryview(again))
 
     def _parse(self, data: memoryview) -> None:
         at = 0
@@ -112,13 +116,15 @@ class Wire:
                     connected to it: the bytes between them. The ranks are a group's, or the last ones of a larger group
     ``unplaced``    ``{kind on the wire: how many}`` in the group with most whose ranks could not be told: its
                     connections were closed before they were looked at
-    ``foreign``     what was no message of gloo, in words
+    ``foreign``     what went from one rank to another and was no message of gloo, in words
+    ``is_whole``    whether all packets were seen
     """
 
     messages: dict[tuple[int | None, int | None], Counter] = field(default_factory=lambda: defaultdict(Counter))
     collectives: dict[tuple[int, ...], Counter] = field(default_factory=lambda: defaultdict(Counter))
     foreign: list[str] = field(default_factory=list)
     unplaced: Counter = field(default_factory=Counter)
+    is_whole: bool = True
 
 
 class Witness:
@@ -129,7 +135,6 @@ class Witness:
         self._streams: dict[Ports, Stream] = {}
         self._ranks: dict[Ports, int] = {}  # whose stream it is, where it was found out
         self._of_all = 0  # how many streams the group of all ranks has
-        self._foreign: list[str] = []
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="witness of ranks", daemon=True)
         self._thread.start()
@@ -139,7 +144,7 @@ class Witness:
         with self._lock:
             self._of_all = ranks * (ranks - 1)
             self._take()
-            self._streams, self._ranks, self._foreign = {}, {}, []
+            self._streams, self._ranks = {}, {}
             self._tap.lost()
 
     def end(self, connections: Mapping[int, Iterable[Ports]], over: float) -> Wire:
@@ -152,13 +157,11 @@ class Witness:
         with self._lock:
             self._take()
             known = self._ranks | {ports: rank for rank, all_of_it in connections.items() for ports in all_of_it}
-            wire = Wire(foreign=list(self._foreign))
-            if lost := self._tap.lost():
-                wire.foreign.append(f"{lost} packets more than there was room for")
+            wire = Wire(is_whole=not self._tap.lost())
             for (source, target), stream in self._streams.items():
-                if stream.foreign:
-                    wire.foreign.append(f"a connection of its own from {_rank(known.get((source, target)))}")
                 ends = known.get((source, target)), known.get((target, source))
+                if stream.foreign and None not in ends and ends[0] != ends[1]:  # others look up names, or ask servers
+                    wire.foreign.append(f"a connection of its own from rank {ends[0]}")
                 for slot, size in stream.sent:
                     if slot < COLLECTIVE:
                         wire.messages[ends][slot, size] += 1
@@ -191,8 +194,7 @@ class Witness:
         It takes milliseconds. It is asked for data of unknown streams, once there are more streams than the group of
         all ranks has: those the ranks name themselves.
         """
-        if packet[0] >> 4 != 4 or packet[9] != TCP:
-            self._foreign.append("something else than TCP")
+        if packet[0] >> 4 != 4 or packet[9] != TCP:  # gloo uses nothing else
             return False
         header = (packet[0] & 15) * 4
         source, target, sequence, _, words, flags = struct.unpack_from(">HHIIBB", packet, header)
@@ -208,7 +210,12 @@ class Witness:
 
 
 def contradiction(wire: Wire, trace: list[Operation], world_size: int) -> tuple[int, str] | None:
-    """A rank and what its record says otherwise than the wire, in a call that ended well; None if they agree."""
+    """A rank and what its record says otherwise than the wire, in a call that ended well; None if they agree.
+
+    None also where the kernel had no room for all packets: then nobody can say.
+    """
+    if not wire.is_whole:
+        return None
     if wire.foreign:
         return 0, f"{FORGED}: there was {wire.foreign[0]}"
     return _other_messages(wire, trace) or _other_collectives(wire, trace, world_size)
@@ -363,7 +370,3 @@ def _sockets(pid: int) -> list[str]:
                 if match := re.fullmatch(r"socket:\[(\d+)\]", os.readlink(f"/proc/{pid}/fd/{descriptor}")):
                     found.append(match[1])
     return found
-
-
-def _rank(rank: int | None) -> str:
-    return "a rank" if rank is None else f"rank {rank}"

@@ -32,6 +32,7 @@ class Operation(NamedTuple):
     ``thread``   which of the rank's threads computed or waited (0, 1, … in the order they first did)
     ``head``     the first element of a message sent, where that was asked for (``noting_heads``), else None
     ``dropped``  whether its handle is gone without a wait, which cancels a message that is not through yet
+    ``missing``  how many operations this rank did after this one, its last in the trace: there was no room for them
     ``parts``    the messages that one of ringzero's own collectives is made of, where ``calls`` put them together
 
     A prediction names what it predicts; its times count from any moment, such as 0.0 for the start of the step:
@@ -62,6 +63,7 @@ class Operation(NamedTuple):
     head: float | None = None
     dropped: bool = False
     parts: tuple["Operation", ...] = ()
+    missing: int = 0
 
     @property
     def peer_rank(self) -> int | None:
@@ -106,5 +108,14 @@ def pairs(ranks: Iterable[Iterable[Operation]]) -> dict[tuple, tuple[list[Operat
 
 
 def bytes_sent(operations: Iterable[Operation]) -> int:
-    """Bytes of all messages that were sent, headers left out."""
+    """Bytes of all messages that were sent, headers left out. Raises ValueError where the trace is cut."""
+    operations = list(operations)
+    if said := what_is_missing(operations):
+        raise ValueError(f"{said}; a sum of bytes would be wrong: record fewer steps in one call")
     return sum(op.bytes for op in operations if op.kind == "send")
+
+
+def what_is_missing(operations: Iterable[Operation]) -> str:
+    """In words, which ranks did more than the trace holds; empty if it is whole."""
+    cut = [f"{op.missing} later ones of rank {op.rank}" for op in operations if op.missing]
+    return f"the trace is cut: it has no room for {', '.join(cut)}" if cut else ""

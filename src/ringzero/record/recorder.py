@@ -19,7 +19,7 @@ from ringzero import processes
 from ringzero.record import sources
 from ringzero.record.operation import COMMUNICATION, COMPUTE, HEADER, Operation
 
-CAPACITY = 2**20  # records; the file is sparse, so room costs nothing until it is used
+CAPACITY = 2**20  # records; the file is sparse, so room costs nothing until it is used. More are only counted
 # A record: kind, dtype, peer, bytes, tag, Origin (4), batch, start; and, written later, end, first wait, its thread.
 BEGUN = struct.Struct("<BBiqiHIIIid")
 RECORD = struct.Struct(BEGUN.format + "ddB")
@@ -62,8 +62,8 @@ class Recorder:
         self.may_lose = False  # whether the program goes on when other ranks are lost
         self._names = open(f"{path}.names", "w", buffering=1)  # noqa: SIM115  (open as long as the rank lives)
         self._numbers: dict[str, dict] = {"group": {}, "line": {}, "dtype": {}, "called": {}}
-        self._count = self._calls = self._batches = 0
-        self._batch = NONE
+        self._count = self._calls = 0
+        self._batches, self._mine = itertools.count(), threading.local()  # .batch: that of this thread, if in one
         self._threads: dict[int, int] = {}
         self._thread_numbers = itertools.count()
         self.notes_heads = False  # whether ``note_head`` is to be called for each message sent
@@ -101,13 +101,15 @@ class Recorder:
             return offset
 
     def _write(self, kind, peer, size, dtype, tag, origin):
-        if self._count == CAPACITY:
+        if self._count >= CAPACITY:
+            self._count += 1  # so that who reads knows how many are missing
+            COUNT.pack_into(self._memory, 0, self._count)
             return None
         offset = HEAD.size + self._count * RECORD.size
         peer = NONE if peer is None else peer
-        dtype = self._number("dtype", dtype, _type_name)
+        dtype, batch = self._number("dtype", dtype, _type_name), getattr(self._mine, "batch", NONE)
         BEGUN.pack_into(
-            self._memory, offset, _KIND[kind], dtype, peer, size, tag, *origin, self._batch, time.time()
+            self._memory, offset, _KIND[kind], dtype, peer, size, tag, *origin, batch, time.time()
         )  # fmt: skip
         self._count += 1
         COUNT.pack_into(self._memory, 0, self._count)
@@ -129,12 +131,12 @@ class Recorder:
         return self._threads[identity]
 
     def begin_batch(self) -> None:
-        """Messages that begin from now on are one batch."""
-        self._batch, self._batches = self._batches, self._batches + 1
+        """Messages that this thread begins from now on are one batch."""
+        self._mine.batch = next(self._batches)
 
     def end_batch(self) -> None:
         """And here it ends."""
-        self._batch = NONE
+        self._mine.batch = NONE
 
     def note_head(self, offset: int | None, value: float) -> None:
         """Keep ``value``, a number, as the first element of the message recorded at ``offset``."""
@@ -143,7 +145,7 @@ class Recorder:
 
     @property
     def count(self) -> int:
-        """How many records were written so far."""
+        """How many operations there were so far."""
         return self._count
 
     def records(self) -> list[Operation]:
@@ -198,6 +200,14 @@ def start(path: str | PathLike, rank: int) -> Recorder:
     return _recorder
 
 
+def stop() -> None:
+    """This process records no more, and closes its files, if it did."""
+    global _recorder
+    if _recorder is not None:
+        _recorder.close()
+        _recorder = None
+
+
 def of_this_process() -> "Recorder | None":
     """What writes this process's records; None unless it records."""
     return _recorder
@@ -234,7 +244,7 @@ def computing(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def batch() -> Iterator[None]:
-    """Messages of this process that begin inside are one batch."""
+    """Messages that this thread begins inside are one batch."""
     recorder = _recorder
     if recorder:
         recorder.begin_batch()
@@ -305,7 +315,10 @@ def _read(path, rank):
         content = file.read(min(count, CAPACITY) * RECORD.size)
         whole = (line for line in names if line.endswith("\n"))  # the last one is not, if the rank died in it
         named = {(what, number): values for what, number, *values in map(json.loads, whole)}
-    return [_operation(rank, sequence, row, named) for sequence, row in enumerate(RECORD.iter_unpack(content))]
+    read = [_operation(rank, sequence, row, named) for sequence, row in enumerate(RECORD.iter_unpack(content))]
+    if count > CAPACITY:
+        read[-1] = read[-1]._replace(missing=count - CAPACITY)
+    return read
 
 
 def _operation(rank, sequence, row, named):

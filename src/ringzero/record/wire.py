@@ -12,6 +12,8 @@ from zlib import crc32
 from ringzero.record.operation import HEADER, Operation
 
 HEADER_TAG = 2**30  # data has smaller tags
+OTHER_TAG = HEADER_TAG + 1  # of messages of ours that are part of no collective
+NOBODYS_TAG = HEADER_TAG + 2  # of no message: whoever asks for one learns whether the other end is there
 
 
 def data_tag(signature: Hashable) -> int:

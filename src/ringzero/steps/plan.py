@@ -8,7 +8,7 @@ Megatron (Korthikanti et al. 2022); pipelines are 1F1B, interleaved where a rank
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from typing import NamedTuple
 
 from ringzero.costs import hardware, memory, pipeline
@@ -29,6 +29,8 @@ class Cluster:
     ``fabric``   the share of the links' bandwidth that collectives reach
     ``usable``   the share of a GPU's memory that training may take; the rest is CUDA's, NCCL's, and gaps
     ``dollars``  a GPU-hour
+
+    Raises ValueError for numbers that no cluster has.
     """
 
     gpu: str
@@ -40,6 +42,17 @@ class Cluster:
     fabric: float = 0.8
     usable: float = 0.92
     dollars: float = 2.0
+
+    def __post_init__(self) -> None:
+        for name in ("nodes", "gpus_per_node"):
+            if isinstance(value := getattr(self, name), bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} is {value!r}; give a whole number, 1 or more")
+        for name in ("reached", "fabric", "usable"):
+            if not 0 < (value := getattr(self, name)) <= 1:
+                raise ValueError(f"{name} is {value!r}; give a share, above 0 and up to 1")
+        for name in ("moved", "dollars"):
+            if not 0 <= (value := getattr(self, name)) < inf:
+                raise ValueError(f"{name} is {value!r}; give a number, 0 or more")
 
     @property
     def gpus(self) -> int:

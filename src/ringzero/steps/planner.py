@@ -69,7 +69,9 @@ def why_not(model: Transformer, cluster: Cluster, batch: int, plan: Plan) -> str
 
 
 def rank(model: Transformer, cluster: Cluster, batch: int) -> Ranking:
-    """Price every plan. Raises ValueError for a batch that no plan can divide."""
+    """Price every plan. Raises ValueError for a batch that no plan can divide, or that is no number of sequences."""
+    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+        raise ValueError(f"batch is {batch!r}; give a whole number of sequences, 1 or more")
     fitting: list[Estimate] = []
     too_large: list[Estimate] = []
     room = cluster.memory_bytes

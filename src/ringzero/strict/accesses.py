@@ -6,6 +6,8 @@ As torch's CUDA sanitizer, but by ranges of a storage, so that the buckets of on
 from __future__ import annotations
 
 import math
+import threading
+import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ import torch
 from ringzero.record import sources
 from ringzero.strict.streams import DEFAULT, Stream
 
-FORGET_AFTER = 4096  # new storages, after which those that are gone are forgotten
+FORGET_AFTER = 256  # new storages at least, and as many as are alive, after which those that are gone are forgotten
 
 
 class StrictError(RuntimeError):
@@ -43,6 +45,15 @@ class Use(NamedTuple):
         at_once = of_one_batch or not self.stream.knows(other.stream, other.number)
         return at_once and (self.writes or other.writes) and self.extent.meets(other.extent)
 
+    def stands_for(self, other: Use) -> bool:
+        """Whether what comes after this use comes after ``other``, an earlier one, and clashes with no more."""
+        return (
+            (self.writes or not other.writes)
+            and (other.pending is None or other.pending.settled)
+            and self.stream.knows(other.stream, other.number)
+            and self.extent.covers(other.extent)
+        )
+
 
 class Extent(NamedTuple):
     """Which bytes of its storage a tensor uses, from ``start`` to ``stop`` - 1 at most."""
@@ -59,6 +70,10 @@ class Extent(NamedTuple):
         start = int(tensor.storage_offset()) * size
         last = int(sum((n - 1) * step for n, step in zip(shape, strides, strict=True)))
         return cls(start, start + (last + 1) * size if tensor.numel() else start, shape, strides, size)
+
+    def covers(self, other: Extent) -> bool:
+        """Whether all bytes of ``other`` are among these; False where that would take long to say."""
+        return self == other or (self.is_dense() and self.start <= other.start and other.stop <= self.stop)
 
     def meets(self, other: Extent) -> bool:
         """Whether the two share a byte. Columns of a matrix do not, though their extents do."""
@@ -85,7 +100,7 @@ class Storage(NamedTuple):
 
     ``home``   the stream that its memory goes back to when the storage is dropped
     ``waits``  the streams that this waits for, by ``record_stream``, besides ``home``
-    ``uses``   the last one by extent, stream and kind
+    ``uses``   the last one by extent, stream and kind, without those for which a later one stands
     """
 
     reference: torch.multiprocessing.reductions.StorageWeakRef
@@ -98,8 +113,11 @@ class Memory:
     """All uses so far, by storage."""
 
     def __init__(self):
+        self._lock = threading.RLock()  # threads share tensors
         self._storages: dict[int, Storage] = {}
         self._abroad: dict[int, Storage] = {}  # those used on another stream than their own
+        # Of those that are gone: their own stream, which may be gone too, and uses that it has not waited for.
+        self._left: list[tuple[weakref.ref[Stream], list[Use]]] = []
         self._until_forgotten = FORGET_AFTER
 
     def _known(self, tensor, home=DEFAULT):
@@ -118,45 +136,69 @@ class Memory:
         extent = Extent.of(tensor)
         if extent.start == extent.stop:
             return []
-        known = self._known(tensor)
-        uses = known.uses
         new = Use(extent, writes, stream, number, what, sources.callers_line(), pending)
-        before = []
-        for other in uses.values():
-            if new.clashes(other):
-                raise StrictError(_race(new, other))
-            if other.pending not in (None, pending) and not other.pending.settled and (writes or other.writes):
-                before += [other.pending] if extent.meets(other.extent) else []
-        uses[extent, stream, writes] = new
-        if pending is None and stream is not known.home:
-            self._abroad[tensor.untyped_storage()._cdata] = known
+        before, over = [], []
+        with self._lock:
+            known = self._known(tensor)
+            uses = known.uses
+            for key, other in uses.items():
+                if new.clashes(other):
+                    raise StrictError(_race(new, other))
+                if other.pending not in (None, pending) and not other.pending.settled and (writes or other.writes):
+                    before += [other.pending] if extent.meets(other.extent) else []
+                if new.stands_for(other):
+                    over.append(key)
+            for key in over:
+                del uses[key]
+            uses[extent, stream, writes] = new
+            if pending is None and stream is not known.home:
+                self._abroad[tensor.untyped_storage()._cdata] = known
         return before
 
     def made(self, tensor: torch.Tensor, stream: Stream) -> None:
         """An operation on ``stream`` returned ``tensor``: new memory is of that stream, all else of the default one."""
-        self._known(tensor, stream)
+        with self._lock:
+            self._known(tensor, stream)
 
     def record_stream(self, tensor: torch.Tensor, stream: Stream) -> None:
         """The memory will be given back only when ``stream`` has come so far."""
-        self._known(tensor).waits.add(stream)
+        with self._lock:
+            self._known(tensor).waits.add(stream)
 
     def check_dropped(self, stream: Stream) -> None:
         """An operation on ``stream`` may take memory. Raises StrictError if other streams may still use that memory."""
-        for key, known in list(self._abroad.items()):
-            if known.home is stream and known.reference.expired():
-                del self._abroad[key]
-                for use in known.uses.values():
-                    if use.pending is None and not (use.stream in known.waits or stream.knows(use.stream, use.number)):
-                        raise StrictError(
-                            f"{use} uses a tensor of another stream, which was dropped before that stream has waited: "
-                            "others may get its memory too early. Keep it until then, or call its record_stream"
-                        )
+        if not (self._abroad or self._left):
+            return
+        with self._lock:
+            gone = [k for k, known in self._abroad.items() if known.home is stream and known.reference.expired()]
+            dropped = [_used_abroad(self._abroad.pop(key)) for key in gone]
+            if self._left:
+                dropped += [uses for home, uses in self._left if home() is stream]
+                self._left = [left for left in self._left if left[0]() is not stream]
+        for use in (use for uses in dropped for use in uses):
+            if not stream.knows(use.stream, use.number):
+                raise StrictError(
+                    f"{use} uses a tensor of another stream, which was dropped before that stream has waited: "
+                    "others may get its memory too early. Keep it until then, or call its record_stream"
+                )
 
     def _forget(self):
         self._until_forgotten -= 1
-        if self._until_forgotten == 0:
-            self._storages = {key: known for key, known in self._storages.items() if not known.reference.expired()}
-            self._until_forgotten = FORGET_AFTER
+        if self._until_forgotten > 0:
+            return
+        self._storages = {key: known for key, known in self._storages.items() if not known.reference.expired()}
+        for key in [key for key, known in self._abroad.items() if known.reference.expired()]:
+            known = self._abroad.pop(key)
+            uses = [use for use in _used_abroad(known) if not known.home.knows(use.stream, use.number)]
+            self._left += [(weakref.ref(known.home), uses)] if uses else []
+        self._left = [left for left in self._left if left[0]() is not None]
+        self._until_forgotten = max(FORGET_AFTER, len(self._storages))
+
+
+def _used_abroad(known):
+    """Uses of the program's that memory must not be given back before."""
+    streams = {known.home, *known.waits}
+    return [use for use in known.uses.values() if use.pending is None and use.stream not in streams]
 
 
 def _race(new, other):

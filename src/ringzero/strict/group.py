@@ -139,7 +139,7 @@ class StrictProcessGroup(dist.ProcessGroup):
         number = self._stream.next()
         for pending in entry:
             watching.used(pending, self._stream, number)
-            pending.clock = dict(self._stream.clock)
+            pending.clock, pending.number = self._stream.now(), (self._stream.number, number)
         with watching.quietly():
             for pending in entry:
                 if pending.works_in_place() or self._random.random() < 0.5:

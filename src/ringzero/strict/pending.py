@@ -29,7 +29,7 @@ class Pending:
     ``kind``      "send", "all_reduce" and so on; ``says``, what the other ranks' must say too, such as the type
     ``plan``      ``plan(inputs)`` gives its ``Traffic``, and a function that makes the results when that has arrived
     ``outputs``   get the results, one for one; ``given``, the same tensors as the caller has them
-    ``clock``     of the communicator's stream after it
+    ``clock``     of the communicator's stream after it; ``number``, of that stream and of it there
     ``recorded``  ``(recorder, offset)``, so that a hang can be explained, or None
     """
 
@@ -46,6 +46,7 @@ class Pending:
         self.inputs, self.outputs = [own_view(t) for t in inputs], [own_view(t) for t in outputs]
         self.given = outputs
         self.clock: Clock = {}
+        self.number = (0, 0)
         self.waited = self.settled = False
         self.recorded: tuple[Any, int | None] | None = None
         self.error: BaseException | None = None

@@ -10,7 +10,7 @@ from ringzero.strict.pending import Tensors
 
 OPS = {
     "SUM": torch.add,
-    "AVG": torch.add,  # divided at the end
+    "AVG": torch.add,  # of floating-point numbers each is divided first, as NCCL does; whole ones are at the end
     "PRODUCT": torch.mul,
     "MAX": torch.maximum,
     "MIN": torch.minimum,
@@ -48,12 +48,13 @@ def reducer(op: dist.ReduceOp) -> Callable[[Tensors], torch.Tensor]:
         raise StrictError(f"NCCL cannot reduce with {name}: use {', '.join(OPS)}")
 
     def reduce(parts):
+        divides_first = name == "AVG" and parts[0].is_floating_point()
+        if divides_first:
+            parts = [part / len(parts) for part in parts]
         total = parts[0].clone()
         for part in parts[1:]:
             OPS[name](total, part, out=total)
-        if name != "AVG":
-            return total
-        return total.div_(len(parts), rounding_mode=None if total.is_floating_point() else "trunc")
+        return total if name != "AVG" or divides_first else total.div_(len(parts), rounding_mode="trunc")
 
     return reduce
 
@@ -65,6 +66,11 @@ def check(tensors: Tensors, kind: str, rank: int = 0, size: int = 0, peer: int |
             raise StrictError(
                 f"NCCL moves contiguous tensors only, and {kind} got one of shape {tuple(tensor.shape)} with strides "
                 f"{tensor.stride()}: pass tensor.contiguous()"
+            )
+        if tensor.is_neg():
+            raise StrictError(
+                f"NCCL moves memory as it is, and {kind} got a tensor whose memory holds the negatives of its numbers, "
+                "as the imaginary part of conj(): pass tensor.resolve_neg()"
             )
         if tensor.dtype not in TYPES:
             raise StrictError(f"NCCL does not know {tensor.dtype}, which {kind} got: convert the tensor first")

@@ -9,21 +9,27 @@ rely on what. These classes stand in for the empty ones of ``torch.cpu``, so a p
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Clock = dict["Stream", int]
+Clock = dict[int, int]  # number of a stream -> how many of its operations are done
+PRUNE_AFTER = 64  # new streams, after which the clocks forget those that are gone
+_lock = threading.RLock()  # of all clocks: threads share the default stream, and what the program knows
 _streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+_numbers = itertools.count()
 _thread = threading.local()  # .stream: the current stream of this thread
 _host: Clock = {}  # what the Python program itself has seen done: all that it issues later comes after it
 _blockers: list[Callable[[Clock], None]] = []  # what blocks until the communication of a clock is over
 
 
 def learn(clock: Clock, other: Clock) -> None:
-    for stream, number in other.items():
-        clock[stream] = max(clock.get(stream, 0), number)
+    with _lock:
+        for stream, number in other.items():
+            if clock.get(stream, 0) < number:
+                clock[stream] = number
 
 
 def host_learns(clock: Clock) -> None:
@@ -42,6 +48,14 @@ def _block(clock):
         blocker(clock)
 
 
+def _prune():
+    """Forget streams that are gone: nobody can ask about them any more."""
+    alive = {stream.number for stream in _streams}
+    for clock in (_host, *(stream.clock for stream in _streams)):
+        for number in clock.keys() - alive:
+            del clock[number]
+
+
 class Event:
     """A place in a stream, as ``torch.cuda.Event``."""
 
@@ -49,7 +63,7 @@ class Event:
         self._clock: Clock = {}
 
     def record(self, stream: Stream | None = None) -> None:
-        self._clock = dict((stream or current_stream()).clock)
+        self._clock = (stream or current_stream()).now()
 
     def wait(self, stream: Stream | None = None) -> None:
         learn((stream or current_stream()).clock, self._clock)
@@ -67,18 +81,28 @@ class Stream:
     """A queue of operations, as ``torch.cuda.Stream``."""
 
     def __init__(self, *_: object, **__: object):
-        self.clock: Clock = {self: 0}
-        _streams.add(self)
+        self.number = next(_numbers)
+        self.clock: Clock = {self.number: 0}
+        with _lock:
+            _streams.add(self)
+            if self.number % PRUNE_AFTER == 0:
+                _prune()
 
     def next(self) -> int:
         """Begin an operation: its number in this stream."""
-        learn(self.clock, _host)
-        self.clock[self] += 1
-        return self.clock[self]
+        with _lock:
+            learn(self.clock, _host)
+            self.clock[self.number] += 1
+            return self.clock[self.number]
+
+    def now(self) -> Clock:
+        """A copy of the clock."""
+        with _lock:
+            return dict(self.clock)
 
     def knows(self, stream: Stream, number: int) -> bool:
         """Whether operation ``number`` of ``stream`` is done before the next one of this stream begins."""
-        return max(self.clock.get(stream, 0), _host.get(stream, 0)) >= number
+        return max(self.clock.get(stream.number, 0), _host.get(stream.number, 0)) >= number
 
     def wait_event(self, event: Event) -> None:
         event.wait(self)
@@ -117,6 +141,7 @@ def stream(chosen: Stream | None) -> Iterator[None]:
 def synchronize(device: object = None) -> None:
     """Wait until everything issued so far is done."""
     everything: Clock = {}
-    for each in list(_streams):
-        learn(everything, each.clock)
+    with _lock:
+        for each in _streams:
+            learn(everything, each.clock)
     _block(everything)

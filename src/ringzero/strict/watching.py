@@ -25,6 +25,7 @@ READS = ("tolist", "numpy", "__array__", "__dlpack__")  # methods that hand valu
 WITHOUT_VALUES = ("empty", "new_", "_unsafe_view", "set_", "resize_")  # names that begin so
 memory = Memory()
 _issued: list[Pending] = []  # what may never have been waited for, or is not settled
+_lock = threading.Lock()  # of this list: threads issue side by side
 _watches = False
 _quiet = threading.local()  # .on: this thread's operations are strict's own
 
@@ -112,24 +113,25 @@ def _settle(pending):
 
 def issued(entry: Iterable[Pending]) -> None:
     """Remember what has to be waited for before the program ends. What was waited for and is over may be seen now."""
-    for pending in _issued:
+    for pending in list(_issued):
         if pending.waited and pending.is_over():
             _settle(pending)
-    _issued[:] = [pending for pending in _issued if not (pending.waited and pending.settled)]
-    _issued.extend(entry)
+    with _lock:
+        _issued[:] = [*(pending for pending in _issued if not (pending.waited and pending.settled)), *entry]
 
 
 def _catch_up():
     """Let go of all that the program has waited for: it may be over somewhat later, as on a stream."""
-    for pending in _issued:
+    for pending in list(_issued):
         if pending.waited:
             _settle(pending)
 
 
 def finish() -> None:
     """The program is over. Raises StrictError for communication that nobody waited for, and for what went wrong."""
-    all_issued = [*_issued]
-    _issued.clear()
+    with _lock:
+        all_issued = [*_issued]
+        _issued.clear()
     for pending in all_issued:
         _settle(pending)
     for pending in all_issued:
@@ -160,8 +162,9 @@ def start() -> None:
 
 
 def _settle_known(clock):
-    for pending in _issued:
-        if all(clock.get(stream, 0) >= number for stream, number in pending.clock.items()):
+    for pending in list(_issued):
+        stream, number = pending.number
+        if clock.get(stream, 0) >= number:
             _settle(pending)
 
 

@@ -56,11 +56,11 @@ class ServedByCollectives(OwnCopy):
 
     def _push_and_pull(self, gradient: Tensor) -> None:
         for server, chunk in enumerate(self._chunks):
-            reduce(gradient[chunk], server, group=self.group)  # push
+            reduce(gradient[chunk], server, "avg", group=self.group)  # push
             if server == self.group.rank():
                 assert self.server is not None
                 mine = self.server.param_groups[0]["params"][0]
-                mine.grad = gradient[chunk].div_(self.group.size())
+                mine.grad = gradient[chunk]
                 self.server.step()
                 mine.grad = None
             broadcast(self._values[chunk], server, group=self.group)  # pull

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from ringzero.collectives.torchs import write
 from ringzero.data_parallel.vector import dense
 
 
@@ -49,7 +50,7 @@ class FlatModule:
     def write_untrained(self, parts: list[Tensor]) -> None:
         """Bring what ``untrained_bytes`` returned elsewhere into the module."""
         for tensor, part in zip(self.untrained, parts, strict=True):
-            tensor.copy_(part.view(tensor.dtype).view(tensor.shape))
+            write(tensor, part.view(tensor.dtype).view(tensor.shape))
 
     def _parts(self, vector):
         parts = vector.split([parameter.numel() for parameter in self.trained])

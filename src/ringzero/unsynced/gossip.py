@@ -25,6 +25,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.nn import Module
+from torch.utils.hooks import RemovableHandle
 
 from ringzero.record.eager import not_compiled
 from ringzero.unsynced.graphs import Graph
@@ -65,8 +66,8 @@ class Gossip(OwnCopy):
         self._theirs = [self._packed.empty(self.device) for _ in range(graph.most_received(self._rank))]
         self._on_the_way: tuple[dict[int, Tensor], Arrived] | None = None
         self._rows: dict[tuple, dict[int, float]] = {}  # what the log refers to: few that are different
-        if overlap:
-            module.register_forward_pre_hook(_starting(self))
+        self._hook: RemovableHandle | None = None
+        self._look_ahead()
 
     @property
     def lost(self) -> set[int]:
@@ -86,10 +87,19 @@ class Gossip(OwnCopy):
         else:
             self.optimizer.step()
             self._average()
+        self._look_ahead()
 
     def finish(self) -> None:
+        if self._hook is not None:  # what the module computes from now on is none of ours
+            self._hook.remove()
+            self._hook = None
         if self._on_the_way is not None:  # after a forward pass without a step
             self._average()
+
+    def _look_ahead(self) -> None:
+        """Have the module's next forward pass begin a round."""
+        if self.overlap and self._hook is None:
+            self._hook = self.module.register_forward_pre_hook(_starting(self))
 
     # ---- a round
 

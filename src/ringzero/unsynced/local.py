@@ -30,7 +30,7 @@ from torch import Tensor
 from torch.nn import Module, Parameter
 
 from ringzero.collectives import all_gather, all_to_all
-from ringzero.collectives.schedule import chunk_bounds
+from ringzero.collectives.schedule import chunk_bounds, is_number, is_whole
 from ringzero.data_parallel.in_order import Wait
 from ringzero.unsynced.own_copy import OwnCopy
 from ringzero.zero.quantised import Blocks, Float, Format
@@ -101,8 +101,10 @@ class DiLoCo(OwnCopy):
         _check_steps(every)
         _check_options(every, delay, mixing, bits)
         layers = layers_of(module)
-        if not 1 <= fragments <= max(1, len(layers)):
-            raise ValueError(f"fragments is {fragments}; the {len(layers)} layers that are trained make 1 to that many")
+        if not is_whole(fragments) or not 1 <= fragments <= max(1, len(layers)):
+            raise ValueError(
+                f"fragments is {fragments!r}; the {len(layers)} layers that are trained make 1 to that many"
+            )
         settings = {"every": every, "fragments": fragments, "delay": delay, "mixing": mixing, "bits": bits}
         super().__init__(module, optimizer, group, algorithm, **settings)
         self.every, self.delay, self.mixing, self.bits = every, delay, mixing, bits
@@ -254,7 +256,7 @@ def _check_steps(every: int) -> None:
 def _check_options(every: int, delay: int, mixing: float, bits: int) -> None:
     if isinstance(delay, bool) or not isinstance(delay, int) or not 0 <= delay < every:
         raise ValueError(f"delay is {delay!r}; give 0 to {every - 1} steps: the next turn comes every {every}")
-    if not 0 < mixing <= 1:
+    if not is_number(mixing) or not 0 < mixing <= 1:
         raise ValueError(f"mixing is {mixing!r}; give the weight of the shared parameters, above 0 and up to 1")
     if bits not in FORMATS:
         raise ValueError(f"bits is {bits!r}; take one of {', '.join(map(str, FORMATS))}")

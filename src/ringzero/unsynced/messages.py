@@ -12,9 +12,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ringzero.record import wire
-from ringzero.unsynced.presence import Waiter
-
-GONE = ("connection closed by peer", "connection reset by peer", "broken pipe", "socket closed")  # what gloo says
+from ringzero.unsynced.presence import Waiter, why_gone
 
 Arrived = Callable[[], tuple[set[int], set[int]]]
 
@@ -92,6 +90,6 @@ class Messages:
             self._lose(peer, error)
 
     def _lose(self, peer: int, error: RuntimeError) -> None:
-        if self._grouped or not any(words in str(error).lower() for words in GONE):
+        if self._grouped or why_gone(self.group, peer) is None:  # it is there, so this is another error
             raise error
         self.lost.add(peer)

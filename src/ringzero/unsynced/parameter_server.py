@@ -15,7 +15,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.nn import Module, Parameter
+from torch.utils.hooks import RemovableHandle
 
+from ringzero.collectives.schedule import is_number, is_whole
 from ringzero.data_parallel.replica import broadcast_state, check_alike
 from ringzero.unsynced.line import Head, Line, through_the_host
 from ringzero.unsynced.serving import SLICE_BYTES, Rule, Server, Synchronous, cut
@@ -98,6 +100,7 @@ class ParameterServer(Module):
         }
         for line in self._lines.values():
             line.open()
+        self._hooks: list[RemovableHandle] = []  # on the module, until the training is over
         if overlap:
             self._hook()
 
@@ -160,6 +163,8 @@ class ParameterServer(Module):
         self._close()
 
     def _close(self) -> None:
+        while self._hooks:  # the module is the program's again
+            self._hooks.pop().remove()
         for line in self._lines.values():
             line.close()
         dist.destroy_process_group(self.group)
@@ -213,12 +218,11 @@ class ParameterServer(Module):
             raise RuntimeError(self._why_not) from self._cause
 
     def _hook(self) -> None:
-        for parameter in self.trained.values():
-            parameter.register_post_accumulate_grad_hook(self._put)
+        self._hooks += [p.register_post_accumulate_grad_hook(self._put) for p in self.trained.values()]
         for each in self.module.modules():
             own = [parameter for parameter in each.parameters(recurse=False) if parameter in self._places]
             if own:
-                each.register_forward_pre_hook(lambda *_, own=own: self._take(own))
+                self._hooks.append(each.register_forward_pre_hook(lambda *_, own=own: self._take(own)))
 
     # ---- messages
 
@@ -334,9 +338,9 @@ def _check(servers, dedicated, slice_bytes, save_every, folder, resume, size):
     if isinstance(servers, bool) or not isinstance(servers, int) or not 1 <= servers <= most:
         ranks = f"{size} ranks, of which one at least must train," if dedicated else f"{size} ranks"
         raise ValueError(f"servers is {servers!r}; with {ranks} it is 1 to {most}")
-    if not slice_bytes > 0:
+    if not is_number(slice_bytes) or not slice_bytes > 0:
         raise ValueError(f"slice_bytes is {slice_bytes!r}; give a positive number of bytes")
-    if save_every < 1:
+    if not is_whole(save_every) or save_every < 1:
         raise ValueError(f"save_every is {save_every!r}; give the versions between two saves, at least 1")
     if resume and folder is None:
         raise ValueError("resume=True needs the folder in which the servers saved; give folder=")

@@ -12,10 +12,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from ringzero.record.wire import HEADER_TAG
+from ringzero.record.wire import NOBODYS_TAG
 
 LOOK_SECONDS = 0.5  # between two questions whether the other end is there
-NOBODYS_TAG = HEADER_TAG + 1  # no message has this tag
 
 
 def why_gone(group: dist.ProcessGroup, peer: int) -> RuntimeError | None:

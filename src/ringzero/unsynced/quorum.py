@@ -28,6 +28,7 @@ from typing import Any
 
 import torch.distributed as dist
 
+from ringzero.collectives.schedule import is_number, is_whole
 from ringzero.record import recording_group
 
 NO, YES, JOIN = "no", "yes", "yes, and let somebody in"  # verdicts on a step
@@ -101,11 +102,11 @@ class Quorum:
         patience: float = 600.0,
     ):
         for what, value in {"expected": expected, "least": least}.items():
-            if value < 1:
-                raise ValueError(f"{what} is {value}; give a number of members, 1 or more")
-        if not 0 < wait <= patience:
+            if not is_whole(value) or value < 1:
+                raise ValueError(f"{what} is {value!r}; give a number of members, 1 or more")
+        if not (is_number(wait) and is_number(patience)) or not 0 < wait <= patience:
             raise ValueError(
-                f"wait is {wait} and patience is {patience}; give seconds, wait above 0 and at most patience"
+                f"wait is {wait!r} and patience is {patience!r}; give seconds, wait above 0 and at most patience"
             )
         self.store = dist.PrefixStore("quorum", _connected(store))
         self.name = dist.get_rank() if name is None else name

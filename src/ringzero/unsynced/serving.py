@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+from ringzero.collectives.schedule import is_number, is_whole
+
 SLICE_BYTES = 256 * 1024
 
 
@@ -89,7 +91,7 @@ class Synchronous(Rule):
     backup: int = 0
 
     def __post_init__(self) -> None:
-        if not self.backup >= 0:
+        if not is_whole(self.backup) or not self.backup >= 0:
             raise ValueError(f"backup is {self.backup!r}; give the number of workers not waited for, 0 or more")
         self.may_lose = self.backup
 
@@ -99,7 +101,8 @@ class Synchronous(Rule):
         if based_on < served.version:
             self.dropped += 1
             return [worker]
-        served.total = gradient.clone() if served.total is None else served.total.add_(gradient)
+        wide = torch.promote_types(gradient.dtype, torch.float32)  # a sum of float16 could overflow
+        served.total = gradient.to(wide, copy=True) if served.total is None else served.total.add_(gradient)
         served.came += 1
         served.waiting.append(worker)
         served.log.append((worker, based_on))
@@ -109,7 +112,7 @@ class Synchronous(Rule):
         if served.came < max(1, min(workers.number - self.backup, len(workers.live))):
             return []
         assert served.total is not None  # of at least one
-        apply(served, served.total.div_(served.came))
+        apply(served, served.total.div_(served.came).to(served.values.dtype))
         served.total, served.came = None, 0
         answered, served.waiting = served.waiting, []
         return answered
@@ -127,7 +130,7 @@ class BoundedStaleness(Rule):
     bound: float = math.inf
 
     def __post_init__(self) -> None:
-        if not self.bound >= 0:
+        if not is_number(self.bound) or not self.bound >= 0:
             raise ValueError(
                 f"bound is {self.bound!r}; give the number of steps that a worker may be ahead of the slowest: 0 or "
                 "more, math.inf for no bound"

@@ -28,14 +28,13 @@ from torch import Tensor
 from ringzero.collectives.ring import ring_all_gather, ring_broadcast, ring_reduce_scatter
 from ringzero.collectives.run import run
 from ringzero.collectives.schedule import Schedule, chunk_bounds
-from ringzero.record.wire import HEADER_TAG
+from ringzero.record.wire import OTHER_TAG
 from ringzero.unsynced import recut, saved_shards
 from ringzero.unsynced.flat_module import FlatModule
 from ringzero.unsynced.quorum import JOIN, NO, Member, MemberLost, Quorum, QuorumLost, exchanging
 from ringzero.unsynced.saved_shards import SavedSet
 from ringzero.unsynced.shards import Shards
 
-TAG = HEADER_TAG + 1  # of messages that are part of no collective
 NOTHING_YET = -1  # the epoch of shards that a rank does not have
 
 
@@ -330,8 +329,8 @@ class Surviving:
         """Send and receive ``(tensor, peer)``. Raises MemberLost."""
         group = self.quorum.group
         with exchanging():
-            works = [group.recv([tensor], peer, TAG) for tensor, peer in receives if tensor.numel()]
-            works += [group.send([tensor], peer, TAG) for tensor, peer in sends if tensor.numel()]
+            works = [group.recv([tensor], peer, OTHER_TAG) for tensor, peer in receives if tensor.numel()]
+            works += [group.send([tensor], peer, OTHER_TAG) for tensor, peer in sends if tensor.numel()]
             for work in works:
                 work.wait()
 

@@ -85,7 +85,7 @@ class OneBitAdam(torch.optim.Optimizer):
 
     def _average_gradients(self, parameters: list[torch.Tensor]) -> None:
         gradients = [cast(torch.Tensor, parameter.grad) for parameter in parameters]
-        _give(all_reduce(_end_to_end(gradients), group=self._ranks) / self._ranks.size(), gradients)
+        _give(all_reduce(_end_to_end(gradients), "avg", group=self._ranks), gradients)
 
     def _move_as_adam(self, group: dict) -> None:
         parameters, (beta1, beta2) = group["params"], group["betas"]
