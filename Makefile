@@ -52,7 +52,7 @@ gpu: install
 	@$(STEP) $(BIN)/python -m ringzero.measure.gpu
 
 lock: install
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate requirements.txt -o constraints.txt
+	$(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 --no-header --no-annotate requirements.txt -o constraints.txt
 
 clean:
 	rm -rf _build

@@ -55,7 +55,7 @@ def install(this_python):
         [*pip, *(line for line in requirements() if re.match(r"(torch|uv)==", line)), "-c", "constraints.txt"],
         "install torch and uv",
     )
-    uv = [VENV / "bin" / "uv", "pip", "install", "--quiet", "--python", PYTHON]
+    uv = [VENV / "bin" / "uv", "pip", "install", "--quiet", "--system-certs", "--python", PYTHON]
     if another_index() or subprocess.run([*uv, *files], cwd=ROOT, check=False).returncode != 0:
         run([*pip, *files], "install what requirements.txt names")
     run([*pip, "--no-deps", "--editable", "."], "install ringzero itself")

@@ -71,7 +71,18 @@ def test_every_requirement_has_its_pin_in_the_lock_file():
 @pytest.mark.parametrize("python", PYTHONS)
 def test_the_lock_file_resolves(python, tmp_path):
     uv = shutil.which("uv") or Path(sys.executable).with_name("uv")
-    command = [uv, "pip", "compile", "--quiet", "--python-version", python, "requirements.txt", "-c", "constraints.txt"]
+    command = [
+        uv,
+        "pip",
+        "compile",
+        "--quiet",
+        "--system-certs",
+        "--python-version",
+        python,
+        "requirements.txt",
+        "-c",
+        "constraints.txt",
+    ]
     done = subprocess.run(
         [*command, "-o", tmp_path / "lock.txt"], cwd=ROOT, capture_output=True, text=True, check=False
     )
