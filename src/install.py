@@ -56,7 +56,8 @@ def install(this_python):
         "install torch and uv",
     )
     uv = [VENV / "bin" / "uv", "pip", "install", "--quiet", "--system-certs", "--python", PYTHON]
-    if another_index() or subprocess.run([*uv, *files], cwd=ROOT, check=False).returncode != 0:
+    if another_index() or not works([*uv, *files]):
+        print("pip installs the rest, which takes longer than with uv.", flush=True)
         run([*pip, *files], "install what requirements.txt names")
     run([*pip, "--no-deps", "--editable", "."], "install ringzero itself")
     STAMP.write_text(wanted(version_of(PYTHON)))
@@ -96,6 +97,10 @@ def another_index():
         [PYTHON, "-m", "pip", "config", "list"], stdout=subprocess.PIPE, check=False
     ).stdout.decode()
     return re.search(r"^\S*\.index-url=", listed, re.MULTILINE) is not None
+
+
+def works(command):
+    return subprocess.run(command, cwd=ROOT, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def run(command, what):

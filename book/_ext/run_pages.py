@@ -63,8 +63,9 @@ def run_ahead(app, env, pages):
 
     def run(job):
         page, notebook, key = job
+        timeout, quiet = env.mystnb_config.execution_timeout, ["--IPKernelApp.log_level=ERROR"]
         result = single_nb_execution(
-            notebook, cwd=str(app.srcdir), timeout=env.mystnb_config.execution_timeout, allow_errors=False
+            notebook, cwd=str(app.srcdir), timeout=timeout, allow_errors=False, extra_arguments=quiet
         )
         results[key] = result
         SAYS.info(f"{page} {'stopped' if result.err else 'ran'} after {result.time:.1f} s")
