@@ -333,7 +333,7 @@ def without_waiting_for_gradients():
 def _submit_at_once(self, job, after=None):
     with self._module.stream(self._stream):
         job()
-    return executor.OnStream(self._module, self._stream.record_event(), job, after)
+    return executor.OnStream(self._module.current_stream, self._stream.record_event(), job, after)
 
 
 def without_waiting_for_the_side_stream():

@@ -25,7 +25,27 @@ class NaiveDataParallel(Replica):
 
     def gradient_ready(self, parameter: Parameter) -> None:
         parameter.grad.div_(self.group.size())
+        self._came.append(parameter)
+        if len(self._came) == len(self.trained):
+            self.mark(parameter.grad)
         dist.all_reduce(parameter.grad, group=self.group)
+
+    def backward_begins(self) -> None:
+        self._came: list[Parameter] = []
+
+    def backward_over(self) -> None:
+        super().backward_over()
+        self._order = self._came  # of the next pass, too
+        self.check_mark(self._came[-1].grad)
+
+    def abandon(self) -> None:
+        order = getattr(self, "_order", reversed(self.trained.values()))
+        self._owes = len(self._came) == len(self.trained)
+        for parameter in [p for p in order if p not in set(self._came)]:
+            parameter.grad = torch.zeros_like(parameter)
+            self.gradient_ready(parameter)
+        if not self._owes:
+            self.check_mark(self._came[-1].grad)
 
 
 class FlatDataParallel(Replica):
@@ -33,11 +53,19 @@ class FlatDataParallel(Replica):
 
     def backward_over(self) -> None:
         super().backward_over()
+        self.average()
+
+    def average(self) -> None:
         for parameters in assign(self.trained.values(), inf, inf):
             vector = self._vector(parameters)
             for parameter in parameters:
                 vector.put(parameter)
+            self.mark(vector.gradient)
             dist.all_reduce(vector.gradient, group=self.group)
+            self.check_mark(vector.gradient)
+
+    def abandon(self) -> None:
+        self.average()
 
     def _buckets(self) -> list[list[Parameter]]:
         return assign(self.trained.values(), inf, inf)
@@ -109,6 +137,11 @@ class DistributedDataParallel(Joinable):
 
     def backward_begins(self) -> None:
         self.announce("backward_without_data")
+        self._begin()
+
+    def _begin(self) -> None:
+        for bucket in self.buckets:
+            bucket.let_go_of_what_is_kept()
         self._in_order.begin()
 
     def gradient_ready(self, parameter: Parameter) -> None:
@@ -125,15 +158,29 @@ class DistributedDataParallel(Joinable):
             if self.optimizer is not None:
                 self.optimizer.step()
                 self.optimizer.zero_grad()
+        self._check_last()
         self._in_order.learn_order()
 
     def abandon(self) -> None:
+        self._owes = len(self._in_order.waits) == len(self.buckets)
         self._in_order.fill()
+        if self.find_unused:
+            self._used_on_any_rank()
         for _ in self._in_order.arrivals():
             pass
+        if self._owes:
+            self._in_order.learn_order()
+        else:
+            self._check_last()
 
     def _start(self, bucket: Vector) -> Wait:
+        if bucket is self.buckets[-1]:
+            self.mark(bucket.gradient, self.group.size() // self._mean_over)
         return self._travel.start(bucket)
+
+    def _check_last(self) -> None:
+        last, rounded = self._in_order.vectors[-1].gradient, isinstance(self._travel, Hooked | ByPolicy)
+        self.check_mark(last, rounded, at_once=not self._in_order.order_known)
 
     def _used_on_any_rank(self) -> set[Parameter]:
         """Parameters without a gradient on any rank keep none, as in one process: the optimizer leaves them alone."""
@@ -143,7 +190,7 @@ class DistributedDataParallel(Joinable):
 
     def backward_without_data(self) -> None:
         """Take part in the other ranks' backward pass with zeros."""
-        self._in_order.begin()
+        self._begin()
         self.module.zero_grad()
         self._in_order.fill()
         self.backward_over()

@@ -10,6 +10,7 @@ over all groups, and no chance decides it.
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -50,24 +51,24 @@ class Stream:
 
     def __init__(self, device: torch.device):
         self._module = torch.get_device_module(device)
-        self._stream = self._module.Stream(priority=-1)
+        self._stream, self._device = self._module.Stream(device, priority=-1), device
 
     def submit(self, job: Job, after: Job | None = None) -> "OnStream":
-        self._stream.wait_stream(self._module.current_stream())
+        self._stream.wait_stream(self._module.current_stream(self._device))
         with self._module.stream(self._stream):
             job()
-        return OnStream(self._module, self._stream.record_event(), job, after)
+        return OnStream(partial(self._module.current_stream, self._device), self._stream.record_event(), job, after)
 
 
 class OnStream:
     """A job that was issued. It keeps the job, and with it the memory that it uses, until somebody waits."""
 
-    def __init__(self, module: Any, event: Any, job: Job, after: Job | None):
-        self._module, self._event, self._job, self._after = module, event, job, after
+    def __init__(self, current_stream: Callable[[], Any], event: Any, job: Job, after: Job | None):
+        self._current_stream, self._event, self._job, self._after = current_stream, event, job, after
 
     def result(self) -> None:
         """The caller's stream waits; the caller itself goes on."""
-        self._module.current_stream().wait_event(self._event)
+        self._current_stream().wait_event(self._event)
         after, self._job, self._after = self._after, _nothing, None
         if after is not None:
             after()
@@ -82,17 +83,18 @@ class AtOnce:
         return done
 
 
-_queues: WeakKeyDictionary[dist.ProcessGroup, Queue] = WeakKeyDictionary()
+_queues: WeakKeyDictionary[dist.ProcessGroup, dict[torch.device, Queue]] = WeakKeyDictionary()
 
 
 def queue_of(group: dist.ProcessGroup, device: torch.device) -> Queue:
     """The queue for jobs that use ``group`` on tensors of ``device``."""
-    if group not in _queues:
+    queues = _queues.setdefault(group, {})
+    if device not in queues:
         if needs_the_host(device, group):
-            _queues[group] = AtOnce()
+            queues[device] = AtOnce()
         else:
-            _queues[group] = Stream(device) if wire.goes_in_groups(group, device.type == "cuda") else Thread()
-    return _queues[group]
+            queues[device] = Stream(device) if wire.goes_in_groups(group, device.type == "cuda") else Thread()
+    return queues[device]
 
 
 def _both(job, after):

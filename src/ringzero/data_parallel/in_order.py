@@ -7,12 +7,14 @@ other forever. So a full vector waits until those before it have left.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import torch
 import torch.distributed as dist
 from torch.nn import Parameter
 
 from ringzero.collectives.run import device_of
+from ringzero.data_parallel.executor import Stream, queue_of
 
 Wait = Callable[[], object]  # returns once something started has ended; raises what it raised
 
@@ -26,6 +28,7 @@ class InOrder:
                        first one; what it returns waits for them. Layers may be registered in any order, so only a
                        backward pass shows which gradients come first
     ``find_unused``    parameters may go without a gradient
+    ``order_known``    whether the order of later passes was learned, or is on its way
     ``in_flight``      how many vectors may still be on their way after the next one has left; None for any number
     """
 
@@ -39,7 +42,7 @@ class InOrder:
         in_flight: int | None = None,
     ):
         self._trained, self._start, self._learn = trained, start, learn
-        self._find_unused, self._order_known = find_unused, False
+        self._find_unused, self.order_known = find_unused, False
         self._learned: Callable[[], list] | None = None  # waits for the vectors of later passes
         self._in_flight = in_flight
         self._take(vectors)
@@ -58,7 +61,7 @@ class InOrder:
     def add(self, vectors: list) -> None:
         """Have ``vectors`` leave, too. The next backward pass shows a new order."""
         self._take([*vectors, *self.vectors])
-        self._order_known = False
+        self.order_known = False
 
     def begin(self, hold: bool = False) -> None:
         """A backward pass begins. With ``hold`` vectors fill and stay."""
@@ -120,18 +123,21 @@ class InOrder:
 
         Nothing waits here: a rank that ends the backward pass of another model first would wait for ever.
         """
-        if not self._order_known:
+        if not self.order_known:
             self._learned = self._learn(self._came)
-            self._order_known = True
+            self.order_known = True
 
 
 def as_on_rank_0(order: list[int], group: dist.ProcessGroup) -> Callable[[], list[int]]:
     """Begin to give every rank rank 0's ``order``, as long as its own; what is returned waits for it."""
     numbers = torch.tensor(order, device=device_of(group))
-    work = dist.broadcast(numbers, group_src=0, group=group, async_op=True)
+    send = partial(dist.broadcast, numbers, group_src=0, group=group)
+    queue = queue_of(group, numbers.device)
+    # A stream waits for it even if the program ends here and never asks. A thread must not use the group beside us.
+    wait = queue.submit(send).result if isinstance(queue, Stream) else send(async_op=True).wait
 
     def known() -> list[int]:
-        work.wait()
+        wait()
         return numbers.tolist()
 
     return known

@@ -20,6 +20,9 @@ class Holder(Protocol):
     group: dist.ProcessGroup
     trained: dict[str, Parameter]
 
+    @property
+    def in_backward(self) -> bool: ...
+
     def __hash__(self) -> int: ...
 
 
@@ -37,6 +40,12 @@ def _check(optimizer: torch.optim.Optimizer, *_: Any) -> None:
         stepped = {p for group in optimizer.param_groups for p in group["params"] if p.grad is not None}
         for holder in list(holders):
             if not stepped.isdisjoint(holder.trained.values()):
+                if holder.in_backward:
+                    raise RuntimeError(
+                        f"this {type(optimizer).__name__} steps inside a backward pass, or after one that ended with an "
+                        "error, with gradients that are not averaged yet; step when backward() has returned, or let "
+                        "DistributedDataParallel(module, step=optimizer) do it in the pass"
+                    )
                 _compare(holder, stepped)
 
 

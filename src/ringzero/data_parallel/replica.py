@@ -68,6 +68,9 @@ class Replica(Module):
         event_threads.calm()  # so that all-reduces of the backend's own, too, hinder the backward pass less
         self._syncing = True
         self._task: int | None = None  # the backward pass that is running, by autograd's number
+        self._waits: Parameter | None = None  # whose gradient other hooks of the program may still change
+        self._later: tuple[torch.Tensor, Any, torch.Tensor] | None = None  # the mark of the last pass, on a GPU
+        self._failed = self._owes = False  # whether this backward pass, or an earlier one, ended with an error
         self._in_backward = False  # whether it has brought a gradient; still true later if it ended with an error
         self.trained: dict[str, Parameter] = {}
         self._names: dict[Parameter, str] = {}
@@ -147,6 +150,7 @@ class Replica(Module):
                 f"the {type(self.module).__name__} of this {type(self).__name__} was wrapped again; use the new wrapper"
             )
         if running_backward() == NOT_BACKWARD:
+            self._check_mark_of_last_pass()
             if self._in_backward:
                 raise RuntimeError(
                     f"the last backward pass of this {type(self).__name__} ended with an error; call its zero_grad() "
@@ -157,8 +161,11 @@ class Replica(Module):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients. After a backward pass that ended with an error, all ranks must call it."""
         if self._in_backward and running_backward() == NOT_BACKWARD:
-            self.abandon()
-            self._end_of_backward()
+            self._failed = True
+            try:
+                self.abandon()
+            finally:
+                self._end_of_backward()
         holders.discard(self)
         super().zero_grad(set_to_none)
 
@@ -234,16 +241,29 @@ class Replica(Module):
                 self._backward_reaches_output(parameter)
             if not self._in_backward:
                 self.check_wrapped()
-                holders.discard(self)
+                self._check_mark_of_last_pass()
                 self._set_in_backward(True)
+                holders.add(self)
                 self.backward_begins()
-            self.gradient_ready(parameter)
+            # Other hooks of the program come after this one, and may still change the gradient.
+            has_others = len(parameter._post_accumulate_grad_hooks) > 1  # type: ignore[attr-defined]
+            self._ready_but_one(parameter if has_others else None)
+            if not has_others:
+                self.gradient_ready(parameter)
         elif self not in holders:
             holders.add(self)
+
+    def _ready_but_one(self, waits: Parameter | None) -> None:
+        """The parameter that waited for the program's hooks is ready. From now on ``waits`` does."""
+        waited, self._waits = self._waits, waits
+        if waited is not None:
+            self.gradient_ready(waited)
 
     def _end_of_task(self) -> None:
         self._task = None
         if self._in_backward:
+            self._ready_but_one(None)
+            holders.discard(self)
             try:
                 self.backward_over()
             except RuntimeError:
@@ -263,8 +283,14 @@ class Replica(Module):
                 f"wrap the module again on every rank with {type(self).__name__}(module)"
             )
 
+    @property
+    def in_backward(self) -> bool:
+        """Whether a backward pass is running, or has ended with an error."""
+        return self._in_backward
+
     def _end_of_backward(self) -> None:
-        self._task = None
+        self._task = self._waits = None
+        self._failed = False
         self._set_in_backward(False)
 
     def _set_in_backward(self, value: bool) -> None:
@@ -291,6 +317,56 @@ class Replica(Module):
 
     def abandon(self) -> None:
         """Called after a backward pass that ended with an error: end what is on its way, on every rank alike."""
+
+    # What if one rank catches an error of its backward pass and goes on? The others have no message that would tell
+    # them. So the rank marks the gradients that it still owes: their first number is NaN, and so is that of the sum,
+    # on every rank. Whoever finds a NaN there asks all ranks. An honest NaN, as of float16, costs one small message.
+
+    def mark(self, gradients: torch.Tensor, over: int = 1) -> None:
+        """Call it with the last gradients of a pass, before they leave. They are still to be divided by ``over``."""
+        if (self._failed or self._owes) and gradients.numel() and not gradients.is_sparse:
+            self._unmarked = _first(gradients) / over
+            _first(gradients).fill_(torch.nan)
+
+    def check_mark(self, gradients: torch.Tensor, rounded: bool = False, at_once: bool = False) -> None:
+        """Call it with the same gradients when they are back. ``rounded`` says that they are not an exact sum.
+
+        On a GPU it looks when the next pass begins, unless ``at_once``.
+
+        Raises RuntimeError, on every rank, if some ranks ended a pass with an error and others did not.
+        """
+        if not gradients.numel() or gradients.is_sparse:
+            return
+        found = (gradients if rounded else _first(gradients)).isnan().any()
+        if found.is_cuda and not (at_once or self._failed or self._owes):  # a wait for the GPU would cost too much here
+            here = torch.cuda.current_stream(found.device)
+            self._later = found.to("cpu", non_blocking=True), here.record_event(), gradients
+        elif found:
+            self._ask_who_failed(gradients)
+
+    def _check_mark_of_last_pass(self) -> None:
+        if self._later is not None:
+            (found, copied, gradients), self._later = self._later, None
+            copied.synchronize()
+            if found:
+                self._ask_who_failed(gradients)
+
+    def _ask_who_failed(self, gradients: torch.Tensor) -> None:
+        flags = [rank == self.group.rank() and (self._failed or self._owes) for rank in range(self.group.size())]
+        failed = self._on_any_rank(flags, gradients.device)
+        owes, self._owes = self._owes, False
+        if not all(failed) and any(failed):
+            for parameter in self.trained.values():
+                parameter.grad = None
+            names = ", ".join(str(rank) for rank, flag in enumerate(failed) if flag)
+            raise RuntimeError(
+                f"a backward pass of this {type(self).__name__} ended with an error on rank {names} and not on the "
+                "others, so the ranks' steps would differ; catch such an error on every rank, or on none"
+            )
+        if owes:  # every rank does, so nothing differs
+            first = self._unmarked
+            dist.all_reduce(first, group=self.group)
+            _first(gradients).copy_(first)
 
     def _on_any_rank(self, flags: Iterable[bool], device: torch.device) -> list[bool]:
         """Which of the ``flags`` are true on at least one rank. All ranks must ask at the same place of a pass."""
@@ -325,6 +401,11 @@ def _buckets_in_words(buckets: list[list[Parameter]]) -> str:
     sizes = [sum(parameter.nbytes for parameter in bucket) for bucket in buckets]
     each = ", ".join(f"{size:,}" for size in sizes[:8]) + ", ..." * (len(sizes) > 8)
     return f"{len(sizes)} of {each} bytes"
+
+
+def _first(gradients: torch.Tensor) -> torch.Tensor:
+    """The first number, as a view."""
+    return gradients[(0,) * gradients.dim()]
 
 
 def replica_of(parameter: torch.Tensor) -> Replica | None:
@@ -377,7 +458,7 @@ def _copy_of(kind: type[Replica], module: Module) -> Replica:
     copied = kind.__new__(kind)
     Module.__init__(copied)
     copied.module, copied.trained, copied.broadcast_buffers, copied._frozen = module, {}, False, []
-    copied._task, copied._in_backward, copied._syncing = None, False, True
+    copied._task, copied._in_backward, copied._syncing, copied._later = None, False, True, None
     copied._hooks = [p.register_post_accumulate_grad_hook(_refuse) for p in module.parameters() if p.requires_grad]
     return copied
 

@@ -1,6 +1,7 @@
 """A vector: parameters that travel together, their gradients laid end to end in one buffer."""
 
 from collections.abc import Mapping
+from sys import getrefcount
 
 import torch
 from torch.nn import Parameter
@@ -39,7 +40,23 @@ class Vector:
         self.gradient = torch.empty(sum(sizes), dtype=dtype or like.dtype, device=like.device)
         parts = self.gradient.split(sizes)
         self.views = {p: part.view(shape) for (p, shape), part in zip(self._shapes.items(), parts, strict=True)}
+        del parts
+        self._references = self._held()
         return self.gradient
+
+    def _held(self) -> tuple[int, int]:
+        """How many tensors share the buffer's memory, and how many references the most wanted view has."""
+        assert self.gradient is not None
+        sharing = torch._C._storage_Use_Count(self.gradient.untyped_storage()._cdata)
+        return sharing, max(map(getrefcount, self.views.values()), default=0)
+
+    def let_go_of_what_is_kept(self) -> None:
+        """Take other memory for the buffer if the program holds a gradient that is a view of it, as ``g = p.grad``.
+
+        Where ``p.grad`` is still the view, autograd itself would add to it, so the buffer stays.
+        """
+        if self._held() != self._references and any(p.grad is not view for p, view in self.views.items()):
+            self.hold_gradient()
 
     def put(self, parameter: Parameter) -> None:
         """Take in ``parameter.grad``, which becomes a view of the buffer; zeros if there is none.

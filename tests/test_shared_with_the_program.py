@@ -1,0 +1,240 @@
+"""Memory, hooks and errors that a program shares with a trainer: as with torch's, or refused by name on every rank."""
+
+import functools
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from ringzero import launch
+from ringzero.data_parallel import DistributedDataParallel, FlatDataParallel, NaiveDataParallel
+from ringzero.zero import STAGES
+from tests.awkward import error_of, mlp
+
+KINDS = {
+    "naive": NaiveDataParallel,
+    "flat": FlatDataParallel,
+    "ddp": functools.partial(DistributedDataParallel, bucket_cap_mb=1e-4),
+    "ring": functools.partial(DistributedDataParallel, bucket_cap_mb=1e-4, algorithm="ring"),
+    "ddp, find_unused": functools.partial(DistributedDataParallel, find_unused=True),
+}
+HOLDS = {
+    "itself": lambda p: p.grad,
+    "detached": lambda p: p.grad.detach(),
+    "a view": lambda p: p.grad.view(-1)[:2],
+    "numpy": lambda p: torch.from_numpy(p.grad.numpy()),
+    "another parameter's": lambda p: _given_to_another(p),
+}
+
+
+def _given_to_another(parameter):
+    other = nn.Parameter(torch.zeros_like(parameter))
+    other.grad = parameter.grad
+    return _GradOf(other)
+
+
+class _GradOf:
+    def __init__(self, parameter):
+        self.parameter = parameter
+
+    def clone(self):
+        return self.parameter.grad.clone()
+
+
+def batch(step):
+    x = torch.randn(6, 8, generator=torch.Generator().manual_seed(step)).double()
+    return x[dist.get_rank() :: dist.get_world_size()]
+
+
+def kept(kind):
+    """How far gradients that were kept are off after more passes, and whether memory is taken again otherwise."""
+    module = mlp().double()
+    model, off = KINDS[kind](module), []
+    for hold in HOLDS.values():
+        for step in range(3):
+            model(batch(step)).square().mean().backward()
+            held = [hold(p) for p in module.parameters()]
+            was = [each.clone() for each in held]
+            model.zero_grad(set_to_none=True)
+            model(batch(9)).square().mean().backward()
+            off += [(each.clone() - before).abs().max().item() for each, before in zip(held, was, strict=True)]
+            model.zero_grad(set_to_none=True)
+            del held
+    places = set()
+    for step in range(3):
+        model(batch(step)).square().mean().backward()
+        places.add(tuple(p.grad.data_ptr() for p in module.parameters()))
+        model.zero_grad()
+    return off, len(places)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kept_gradients_stay_and_other_memory_is_used_again(kind):
+    for off, places in launch(kept, kind, world_size=2).returns:
+        assert not any(off)
+        assert places == 1 or kind in ("naive", "flat")
+
+
+def hooked(kind):
+    """Gradients where a hook that was registered after wrapping changes each rank's own gradient in another way."""
+    rank, module = dist.get_rank(), mlp().double()
+    model = KINDS[kind](module) if kind in KINDS else nn.parallel.DistributedDataParallel(module)
+
+    def change(parameter):
+        parameter.grad.mul_(rank + 1).clamp_(-0.01, 0.02)
+
+    for parameter in module.parameters():
+        parameter.register_post_accumulate_grad_hook(change)
+    for step in range(3):
+        model.zero_grad()
+        model(batch(step)).square().mean().backward()
+    return [p.grad for p in module.parameters()]
+
+
+@pytest.mark.parametrize("world_size", [2, 3])
+def test_hooks_registered_after_wrapping_act_before_the_average_as_in_torch(world_size):
+    expected = launch(hooked, "torch", world_size=world_size).returns[0]
+    for kind in KINDS:
+        for gradients in launch(hooked, kind, world_size=world_size).returns:
+            torch.testing.assert_close(gradients, expected, rtol=0, atol=1e-14, msg=kind)
+
+
+def _step(optimizer, _parameter):
+    optimizer.step()
+
+
+def stepping_in_a_hook():
+    errors = []
+    for wrap in KINDS.values():
+        module = mlp()
+        model = wrap(module)
+        for parameter in module.parameters():
+            optimizer = torch.optim.SGD([parameter], lr=0.1)
+            parameter.register_post_accumulate_grad_hook(functools.partial(_step, optimizer))
+        errors.append(error_of(lambda model=model: model(torch.ones(2, 8)).sum().backward()))
+        model.leave()
+    return errors
+
+
+def test_a_step_inside_the_backward_pass_is_refused():
+    for errors in launch(stepping_in_a_hook, world_size=2).returns:
+        assert all("this SGD steps inside a backward pass" in error for error in errors), errors
+
+
+class Trip(torch.autograd.Function):
+    on = False
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        if Trip.on:
+            raise ArithmeticError("boom")
+        return gradient
+
+
+class Tripping(nn.Module):
+    """``at`` is the place of the trip among the layers: the first comes last in the backward pass."""
+
+    def __init__(self, at):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers, self.at = nn.ModuleList(nn.Linear(6, 6) for _ in range(3)), at
+        self.double()
+
+    def forward(self, x):
+        for i, layer in enumerate(self.layers):
+            x = layer(Trip.apply(x) if i == self.at else x)
+        return x
+
+
+def one_failed(kind, at, failing, in_step):
+    """What each step raised, and the parameters at the end; the rank goes on where only it knows of the error."""
+    module = Tripping(at)
+    model, optimizer, raised = KINDS[kind](module), torch.optim.SGD(module.parameters(), lr=0.1), []
+    for step in range(4):
+        Trip.on = step == in_step and dist.get_rank() in failing
+        x = torch.randn(6, 6, generator=torch.Generator().manual_seed(step)).double()
+        x = x[dist.get_rank() :: dist.get_world_size()].requires_grad_()
+        try:
+            model(x).square().mean().backward()
+            optimizer.step()
+        except ArithmeticError:
+            raised.append("boom")
+        except RuntimeError as error:
+            raised.append(str(error))
+            break
+        raised.append(error_of(model.zero_grad))
+        if raised[-1] != "nothing was raised":
+            break
+    Trip.on = False
+    return raised, [p.detach() for p in module.parameters()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("at", "in_step"), [(0, 0), (0, 2), (1, 0), (1, 2), (2, 2)])
+def test_an_error_on_one_rank_is_noticed_by_all(kind, at, in_step):
+    """Where every gradient of the pass had left before the error (``at`` 0), it is noticed one pass later."""
+    ranks = launch(one_failed, kind, at, (1,), in_step, world_size=3, timeout=60).returns
+    for raised, _ in ranks:
+        assert "ended with an error on rank 1 and not on the others" in raised[-1], ranks
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("at", "in_step"), [(0, 0), (0, 2), (1, 2)])
+def test_an_error_on_all_ranks_leaves_the_pass_out(kind, at, in_step):
+    module = Tripping(at)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    for step in range(4):
+        x = torch.randn(6, 6, generator=torch.Generator().manual_seed(step)).double()
+        if step != in_step:
+            optimizer.zero_grad()
+            module(x).square().mean().backward()
+            optimizer.step()
+    for raised, parameters in launch(one_failed, kind, at, (0, 1), in_step, world_size=2, timeout=60).returns:
+        assert [text for text in raised if text not in ("boom", "nothing was raised")] == []
+        torch.testing.assert_close(parameters, [p.detach() for p in module.parameters()], rtol=0, atol=1e-14)
+
+
+class WrittenView(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.ModuleList(nn.Linear(6, 6) for _ in range(3)).double()
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x).view(-1, 6)
+            x[:, 0] = 0
+        return x
+
+
+def written_views():
+    x = torch.randn(6, 6, generator=torch.Generator().manual_seed(0)).double()[dist.get_rank() :: dist.get_world_size()]
+    found = []
+    for wrap in [*KINDS.values(), *(functools.partial(stage, optimizer=torch.optim.SGD) for stage in STAGES.values())]:
+        model = wrap(WrittenView())
+        model(x).square().mean().backward()
+        found.append([p.grad for p in model.parameters()])
+    return found
+
+
+def test_an_output_that_is_a_view_written_to_in_place():
+    module = WrittenView()
+    module(torch.randn(6, 6, generator=torch.Generator().manual_seed(0)).double()).square().mean().backward()
+    expected = [p.grad for p in module.parameters()]
+    for found in launch(written_views, world_size=2).returns:
+        for gradients in found[: len(KINDS)]:
+            torch.testing.assert_close(gradients, expected, rtol=0, atol=1e-14)
+
+
+def one_step(kind):
+    KINDS[kind](mlp())(torch.ones(2, 8)).sum().backward()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_step_and_the_end_is_no_error_by_nccls_rules(kind):
+    launch(one_step, kind, world_size=2, device="strict")
