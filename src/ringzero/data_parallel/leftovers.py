@@ -42,8 +42,8 @@ def _check(optimizer: torch.optim.Optimizer, *_: Any) -> None:
             if not stepped.isdisjoint(holder.trained.values()):
                 if holder.in_backward:
                     raise RuntimeError(
-                        f"this {type(optimizer).__name__} steps inside a backward pass, or after one that ended with an "
-                        "error, with gradients that are not averaged yet; step when backward() has returned, or let "
+                        f"this {type(optimizer).__name__} steps inside a backward pass, or after one that ended with "
+                        "an error, with gradients that are not averaged yet; step when backward() has returned, or let "
                         "DistributedDataParallel(module, step=optimizer) do it in the pass"
                     )
                 _compare(holder, stepped)

@@ -68,7 +68,7 @@ class Replica(Module):
         event_threads.calm()  # so that all-reduces of the backend's own, too, hinder the backward pass less
         self._syncing = True
         self._task: int | None = None  # the backward pass that is running, by autograd's number
-        self._waits: Parameter | None = None  # whose gradient other hooks of the program may still change
+        self._waiting: list[Parameter] = []  # at most one, whose gradient other hooks of the program may still change
         self._later: tuple[torch.Tensor, Any, torch.Tensor] | None = None  # the mark of the last pass, on a GPU
         self._failed = self._owes = False  # whether this backward pass, or an earlier one, ended with an error
         self._in_backward = False  # whether it has brought a gradient; still true later if it ended with an error
@@ -246,23 +246,20 @@ class Replica(Module):
                 holders.add(self)
                 self.backward_begins()
             # Other hooks of the program come after this one, and may still change the gradient.
-            has_others = len(parameter._post_accumulate_grad_hooks) > 1  # type: ignore[attr-defined]
-            self._ready_but_one(parameter if has_others else None)
-            if not has_others:
+            if self._waiting:
+                self.gradient_ready(self._waiting.pop())
+            if len(parameter._post_accumulate_grad_hooks) > 1:
+                self._waiting.append(parameter)
+            else:
                 self.gradient_ready(parameter)
         elif self not in holders:
             holders.add(self)
 
-    def _ready_but_one(self, waits: Parameter | None) -> None:
-        """The parameter that waited for the program's hooks is ready. From now on ``waits`` does."""
-        waited, self._waits = self._waits, waits
-        if waited is not None:
-            self.gradient_ready(waited)
-
     def _end_of_task(self) -> None:
         self._task = None
         if self._in_backward:
-            self._ready_but_one(None)
+            if self._waiting:
+                self.gradient_ready(self._waiting.pop())
             holders.discard(self)
             try:
                 self.backward_over()
@@ -289,7 +286,8 @@ class Replica(Module):
         return self._in_backward
 
     def _end_of_backward(self) -> None:
-        self._task = self._waits = None
+        self._task = None
+        self._waiting.clear()
         self._failed = False
         self._set_in_backward(False)
 
@@ -322,19 +320,21 @@ class Replica(Module):
     # them. So the rank marks the gradients that it still owes: their first number is NaN, and so is that of the sum,
     # on every rank. Whoever finds a NaN there asks all ranks. An honest NaN, as of float16, costs one small message.
 
-    def mark(self, gradients: torch.Tensor, over: int = 1) -> None:
+    def mark(self, gradients: torch.Tensor | None, over: int = 1) -> None:
         """Call it with the last gradients of a pass, before they leave. They are still to be divided by ``over``."""
+        assert gradients is not None
         if (self._failed or self._owes) and gradients.numel() and not gradients.is_sparse:
             self._unmarked = _first(gradients) / over
             _first(gradients).fill_(torch.nan)
 
-    def check_mark(self, gradients: torch.Tensor, rounded: bool = False, at_once: bool = False) -> None:
+    def check_mark(self, gradients: torch.Tensor | None, rounded: bool = False, at_once: bool = False) -> None:
         """Call it with the same gradients when they are back. ``rounded`` says that they are not an exact sum.
 
         On a GPU it looks when the next pass begins, unless ``at_once``.
 
         Raises RuntimeError, on every rank, if some ranks ended a pass with an error and others did not.
         """
+        assert gradients is not None
         if not gradients.numel() or gradients.is_sparse:
             return
         found = (gradients if rounded else _first(gradients)).isnan().any()

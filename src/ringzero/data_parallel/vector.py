@@ -74,10 +74,15 @@ class Vector:
                 gradient = gradient.to_dense()
             if gradient.requires_grad:
                 gradient = gradient.detach()
-            if gradient.shape != view.shape or gradient.dtype is not view.dtype or gradient.device != view.device:
+            if gradient.shape != view.shape:  # ``out`` would take this shape
                 raise RuntimeError(self._other(parameter, gradient))
-            torch.div(gradient, self.ranks, out=view)
-            parameter.grad = view
+            try:
+                torch.div(gradient, self.ranks, out=view)
+                parameter.grad = view
+            except RuntimeError as error:
+                if gradient.dtype is view.dtype and gradient.device == view.device:
+                    raise
+                raise RuntimeError(self._other(parameter, gradient)) from error
         self.missing.discard(parameter)
 
     def _other(self, parameter: Parameter, gradient: torch.Tensor) -> str:
