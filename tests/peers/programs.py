@@ -15,15 +15,13 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from torch import nn
 
 import ringzero
 from ringzero.ranks.call import RankError, RankTimeout, launch
 from ringzero.zero import Host, Hybrid
-from tests.peers import moves
+from tests.peers.behaviours import ADAMW
 from tests.peers.generated import MOMENTUM
 from tests.peers.moves import KINDS, MOVES, NEEDS, NO_RIGHT, PARTS, Run
-from tests.peers.behaviours import ADAMW
 from tests.peers.trainers import OURS, SGD, TORCHS, OneProcess, zero
 
 SUBJECTS = OURS | {
@@ -37,6 +35,7 @@ OPTIMIZERS = {"sgd": SGD, "momentum": MOMENTUM, "adamw": ADAMW}
 LOW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 TIMES = {"plain": 3, "gradients": 3, "late": 3, "windows": 3, "errors": 1}  # how often beside other kinds
 RIGHT, REFUSED, SILENT, HANG, CRASH, NO_PROGRAM = "right", "refused", "SILENT", "HANG", "CRASH", "no program"
+FAILED = SILENT, HANG, CRASH
 SOURCE = str(Path(ringzero.__file__).parent)
 
 
@@ -277,8 +276,8 @@ def differences(program, expected, got):
 def bound(program, moved, value):
     """How far a parameter may be off.
 
-    In float64 and float32 sums are in another order. In fewer digits each gradient is rounded, and the weights that it is
-    taken at: it may be off by some roundings, and a parameter by as many of the way that it went.
+    In float64 and float32 sums are in another order. In fewer digits each gradient is rounded, and so are the weights
+    that it is taken at: it may be off by some roundings, and a parameter by as many of the way that it went.
     """
     if program.low is not None:
         return 32 * torch.finfo(program.low).eps * moved + 1e-6
@@ -295,26 +294,22 @@ def note_bound(program):
 # ---- many
 
 
-def run_all(programs, folder, timeout=60.0, device="cpu"):
-    """``{place: (outcome, why)}`` of ``programs``, many in one call of ``launch``; what is not right once more alone."""
-    outcomes = {}
-    by_ranks = {}
+def run_all(programs, folder, timeout=60.0, device="cpu", tell=lambda *_: None):
+    """``(outcome, why)`` of each of the ``programs``, many of which share a call of ``launch``."""
+    outcomes, left = {}, {}
     for place, program in enumerate(programs):
-        by_ranks.setdefault(program.ranks, []).append((place, program))
-    for ranks, some in by_ranks.items():
-        while some:
-            these, some = some[:25], some[25:]
-            done = run_some(these, ranks, folder, timeout, device)
-            clean = True  # nothing that was refused or went wrong has left anything behind
+        left.setdefault(program.ranks, []).append(place)
+    for ranks, places in left.items():
+        while places:
+            done = run_some({place: programs[place] for place in places[:25]}, ranks, folder, timeout, device)
+            clean = True  # nothing before has left anything behind
             for place, outcome in done.items():
-                if outcome[0] not in (RIGHT, REFUSED) and not clean:
-                    outcome = run_some([(place, programs[place])], ranks, folder, 20.0, device)[place]
-                clean = clean and outcome[0] == RIGHT
-                outcomes[place] = outcome
-                if outcome[0] not in (RIGHT, REFUSED):
-                    print(f"{outcome[0]}: {programs[place]}\n    {outcome[1][:300]}", flush=True)
-            some = [(place, program) for place, program in these if place not in done] + some
-    return outcomes
+                again = outcome[0] in FAILED and (not clean or outcome[0] == HANG) and len(places) > 1
+                alone_ = run_some({place: programs[place]}, ranks, folder, 20.0, device) if again else done
+                outcomes[place], clean = alone_[place], clean and outcome[0] == RIGHT
+                tell(programs[place], *outcomes[place])
+            places = [place for place in places if place not in done]
+    return [outcomes[place] for place in range(len(programs))]
 
 
 def run_some(these, ranks, folder, timeout, device):
@@ -323,13 +318,13 @@ def run_some(these, ranks, folder, timeout, device):
         file.unlink()
     ended = None
     try:
-        launch(on_ranks, these, str(folder), world_size=ranks, timeout=timeout, device=device)
+        launch(on_ranks, [*these.items()], str(folder), world_size=ranks, timeout=timeout, device=device)
     except RankTimeout as error:
         ended = HANG, str(error)
     except RankError as error:
         ended = CRASH, str(error)
     done = {}
-    for place, program in these:
+    for place, program in these.items():
         files = [Path(folder) / f"{place}-{rank}" for rank in range(ranks)]
         had = [torch.load(file, weights_only=False) if file.exists() else None for file in files]
         if None in [h if h is None else 1 for h in had]:
