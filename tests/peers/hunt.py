@@ -28,7 +28,7 @@ def main():
     parser.add_argument("--program", action="append", help="run this one instead")
     parser.add_argument("--json", help="write what came of each into this file")
     parser.add_argument("--device", default="cpu", help='"strict" for the rules of NCCL')
-    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for 25 programs")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds for 25 programs")
     parser.add_argument("--keep", action="store_true", help="do not make failures short")
     options = parser.parse_args()
     numbers = range(options.first, options.first + options.programs)
@@ -85,7 +85,8 @@ def explained(programs, outcomes, folder, device):
 def is_part(program, whole):
     same_family = program.trainer[:4] == whole.trainer[:4]
     has_parts = all(part == "linear" or part in whole.parts for part in program.parts)
-    return same_family and has_parts and not Counter(program.moves) - Counter(whole.moves)
+    same_precision = program.precision in ("double", whole.precision)
+    return same_family and same_precision and has_parts and not Counter(program.moves) - Counter(whole.moves)
 
 
 def shorter(program, outcome, why, folder, device):

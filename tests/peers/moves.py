@@ -17,7 +17,7 @@ from torch.nn.utils import clip_grad_norm_, clip_grad_value_, get_total_norm, pa
 
 from ringzero import zero
 from tests.peers.behaviours import WIDTH, Fails, linear
-from tests.peers.trainers import OneProcess
+from tests.peers.trainers import OneProcess, TorchsFSDP2
 
 SAMPLES = 11  # so that ranks have parts of different sizes
 PARTS, MOVES, NEEDS, NO_RIGHT = {}, {}, {}, set()
@@ -103,7 +103,7 @@ class Model(nn.Module):
         self.parts = nn.ModuleList(PARTS[part.removeprefix("frozen ")]() for part in parts)
         for name, part in zip(parts, self.parts, strict=True):
             part.requires_grad_(not name.startswith("frozen "))
-        self.head, self.adapter, self.tally = linear(2), None, nn.Parameter(torch.zeros(()))
+        self.head, self.adapter, self.tally = linear(2), None, nn.Parameter(torch.zeros(1))
 
     def forward(self, x, tally=None):
         for part in self.parts:
@@ -111,7 +111,7 @@ class Model(nn.Module):
         if self.adapter is not None:
             x = x + self.adapter(x)
         out = self.head(x) + 0 * self.tally
-        return out if tally is None else 0 * out.sum() + tally * self.tally
+        return out if tally is None else 0 * out.sum() + tally * self.tally.sum()
 
 
 # ---- a program that runs
@@ -133,8 +133,9 @@ class Run:
         return self.trainer.module
 
     def fresh_module(self, seed=None):
-        """One that is the same on all ranks with a ``seed``, else each rank's own."""
-        torch.manual_seed((self.rank or 0) if seed is None else seed)
+        """One that is the same on all ranks with a ``seed``, else each rank's own; FSDP2 takes them as they are."""
+        own = 0 if self.rank is None or self.make is TorchsFSDP2 else self.rank
+        torch.manual_seed(own if seed is None else seed)
         return self.program.typed(Model(self.program.parts), self.rank is None)
 
     def fresh_layer(self, *size):

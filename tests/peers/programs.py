@@ -148,9 +148,9 @@ def outcome_of(program, make, rank):
     start = {name: whole(p) for name, p in run.module.named_parameters()} if rank is None else {}
     for does in program.moves:
         MOVES[does](run)
-    run.note("output", run.output())
     state = run.trainer.state() | dict(run.module.named_buffers())
     state = {name: whole(value) for name, value in state.items()}
+    run.note("output", run.output())  # at last: FSDP2 leaves parameters whole
     still = [name for name, value in start.items() if name in state and torch.equal(value, state[name])]
     return state, run.noted, run.moved, still
 
