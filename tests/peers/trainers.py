@@ -87,7 +87,9 @@ def _ours(kind, **fixed):
     return Ours
 
 
-def _stage(number):
+def zero(number, home=None, travel=None):
+    """A stage; ``home`` and ``travel`` make its home and its travel."""
+
     class Zero(OnRanks):
         def wrapped(self, module, options):
             return None  # it makes its optimizer itself
@@ -95,7 +97,11 @@ def _stage(number):
         def optimizer_of(self, kind, arguments):
             find_unused = expects_unused(self.options)
             small = {} if number == 3 else {"bucket_cap_mb": 0.0005}
-            self.model = STAGES[number](self.module, kind, find_unused=find_unused, **small, **arguments)
+            small["mixed_precision"] = self.options.get("mixed_precision")
+            self.model = STAGES[number](
+                self.module, kind, find_unused=find_unused, home=home and home(), travel=travel and travel(), **small,
+                **arguments,
+            )  # fmt: skip
             return self.model.optimizer
 
         def step(self):
@@ -167,9 +173,9 @@ OURS = {
     "flat": _ours(FlatDataParallel),
     "DDP": _ours(DistributedDataParallel, bucket_cap_mb=0.0005),
     "DDP, ring": _ours(DistributedDataParallel, bucket_cap_mb=0.0005, algorithm="ring"),
-    "ZeRO-1": _stage(1),
-    "ZeRO-2": _stage(2),
-    "ZeRO-3": _stage(3),
+    "ZeRO-1": zero(1),
+    "ZeRO-2": zero(2),
+    "ZeRO-3": zero(3),
 }
 TORCHS = {"torch DDP": TorchsDDP, "torch ZeRO-R": TorchsZeroRedundancy, "torch FSDP2": TorchsFSDP2}
 TRAINERS = OURS | TORCHS
