@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from html import escape
 from pathlib import Path
 
@@ -89,6 +90,7 @@ def test_the_record_is_written_after_each_part(tmp_path):
 
 INTERRUPTED = """
 import sys
+import time
 from pathlib import Path
 from ringzero.measure.gpu import runner
 from tests.test_measure_gpu import part
@@ -105,6 +107,8 @@ def test_an_interruption_loses_nothing_that_was_done(tmp_path):
     )
     with running:
         assert b"good" in running.stdout.readline()
+        while not psutil.Process(running.pid).children():  # until the second part runs
+            time.sleep(0.01)
         running.send_signal(signal.SIGINT)
     found = json.loads(path.read_text())["parts"]
     assert (found["good"]["status"], len(found["good"]["rows"])) == ("ok", 2)

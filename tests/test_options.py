@@ -145,6 +145,8 @@ ELSEWHERE = {  # options that other tests try, and how
     "ringzero bench unsynced --figure": "test_bench", "ringzero measure --json": "test_cluster",
     "ringzero mutants --json": "test_mutants", "python -m ringzero.grading.course --update": "it writes into tests/",
     "python -m ringzero.grading.build_labs --check": "test_labs",
+    "python -m ringzero.measure.gpu --only": "test_measure_gpu",
+    "python -m ringzero.measure.gpu --skip": "test_measure_gpu",
 }  # fmt: skip
 
 # `nbgrader autograde tiny`, where ada and bob are graded: what is then asked of each notebook, or said.
