@@ -190,6 +190,7 @@ def missing_tools(device: str) -> list[str]:
     """What the operator cannot be compiled without, and is not here."""
     home = _cpp_extension().CUDA_HOME
     missing = [tool for tool in ("ninja", "c++") if shutil.which(tool) is None]
+    missing += ["folder without a space in its name around torch, which its build needs"] * (" " in torch.__file__)
     return ["nvcc"] * (device == "cuda" and not (home and Path(home, "bin/nvcc").is_file())) + missing
 
 
