@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
+from weakref import ref
 from zlib import crc32
 
 import torch
@@ -25,7 +26,7 @@ from torch.nn import Module
 
 from ringzero.data_parallel.executor import Done, queue_of
 from ringzero.data_parallel.in_order import Wait
-from ringzero.data_parallel.replica import Replica
+from ringzero.data_parallel.replica import Replica, replica_of
 from ringzero.unsynced.compression.memory import Memory
 
 
@@ -85,7 +86,7 @@ class Compressor(ABC):
     def reset(self) -> None:
         """Forget all errors, and begin at step 0. All ranks must do it at the same place."""
         self.steps, self._memory = 0, Memory()
-        self._model: dist.ProcessGroup | None = None  # the group of the model whose ``travel`` this is
+        self._model: ref[Replica] | None = None  # whose ``travel`` this is
 
     # ---- ways in
 
@@ -95,12 +96,13 @@ class Compressor(ABC):
         Raises ValueError for gradients that are sparse or no real numbers, for a parameter whose shape has changed
         since its error was kept, and for a compressor that another model has.
         """
-        if self._model is not None and self._model is not group:
+        model = replica_of(bucket.parameters()[0])  # its group may have been another model's before
+        if self._model is not None and self._model() is not model:
             raise ValueError(
                 f"this {type(self).__name__} has the errors of another model; make one for each model, or call its "
                 "reset() first, on every rank"
             )
-        self._model = group
+        self._model = None if model is None else ref(model)
         return self._begin(bucket, group, ranks).result
 
     def _begin(self, bucket: Any, group: dist.ProcessGroup, ranks: int, result: Future | None = None) -> Done:
