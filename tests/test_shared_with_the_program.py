@@ -238,3 +238,40 @@ def one_step(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_step_and_the_end_is_no_error_by_nccls_rules(kind):
     launch(one_step, kind, world_size=2, device="strict")
+
+
+def sparse_adam(kind):
+    """An embedding with sparse gradients: what was raised, and the parameters after three steps."""
+    torch.manual_seed(0)
+    module = nn.Embedding(10, 3, sparse=True).double()
+    model = KINDS[kind](module) if kind in KINDS else nn.parallel.DistributedDataParallel(module)
+    optimizer = torch.optim.SparseAdam(module.parameters(), lr=0.1)
+
+    def steps():
+        for step in range(3):
+            optimizer.zero_grad()
+            model(torch.tensor([step, 2 * dist.get_rank() + 1])).square().sum().backward()
+            optimizer.step()
+
+    return error_of(steps), module.weight.detach()
+
+
+def test_sparse_adam_is_right_or_refused_by_name():
+    _, expected = launch(sparse_adam, "torch", world_size=2).returns[0]
+    for error, weight in launch(sparse_adam, "naive", world_size=2).returns:
+        assert error == "nothing was raised"
+        torch.testing.assert_close(weight, expected, rtol=0, atol=1e-14)
+    for kind in ("flat", "ddp"):
+        for error, _ in launch(sparse_adam, kind, world_size=2).returns:
+            assert error.startswith("SparseAdam takes sparse gradients, and a "), error
+
+
+def odd_type():
+    module = mlp()
+    module[0].bias = nn.Parameter(torch.zeros(8).to(torch.float8_e4m3fn))
+    return [error_of(functools.partial(wrap, module)) for wrap in KINDS.values()]
+
+
+def test_a_type_of_which_no_mean_is_taken_is_named():
+    for errors in launch(odd_type, world_size=2).returns:
+        assert all("0.bias is torch.float8_e4m3fn, and a mean over ranks is taken of" in error for error in errors)

@@ -4,7 +4,8 @@ To step with them makes the ranks' models differ. torch calls ``_check`` before 
 may have averaged them itself, so what is left over is compared among the ranks.
 """
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -30,12 +31,24 @@ holders: WeakSet[Holder] = WeakSet()  # replicas with gradients that were not av
 
 
 @cache
-def refuse_steps() -> None:
-    """From now on raise RuntimeError where an optimizer steps with gradients that differ between the ranks."""
-    register_optimizer_step_pre_hook(_check)
+def refuse_steps(replica_of: Callable[[torch.Tensor], Any]) -> None:
+    """From now on raise RuntimeError where an optimizer steps with gradients that differ between the ranks.
+
+    And where ``SparseAdam`` would step those that came sparse and are dense after the average.
+    """
+    register_optimizer_step_pre_hook(partial(_check, replica_of))
 
 
-def _check(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+def _check(replica_of: Callable[[torch.Tensor], Any], optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    if isinstance(optimizer, torch.optim.SparseAdam):
+        for parameter in [p for group in optimizer.param_groups for p in group["params"]]:
+            owner = replica_of(parameter)
+            if owner is not None and parameter.grad is not None and not parameter.grad.is_sparse:
+                raise RuntimeError(
+                    f"SparseAdam takes sparse gradients, and a {type(owner).__name__} averages those of a parameter of "
+                    f"shape {tuple(parameter.shape)} as dense ones; take another optimizer, such as Adagrad, or "
+                    "NaiveDataParallel, which leaves them sparse"
+                )
     if holders:
         stepped = {p for group in optimizer.param_groups for p in group["params"] if p.grad is not None}
         for holder in list(holders):

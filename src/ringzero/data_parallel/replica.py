@@ -25,6 +25,9 @@ from ringzero.data_parallel.wrapped import Wrapped
 from ringzero.record.eager import not_compiled
 
 running_backward, NOT_BACKWARD = torch._C._current_graph_task_id, -1  # autograd's number of a backward pass
+AVERAGED = (
+    torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.complex64, torch.complex128,
+)  # fmt: skip
 _hooked = WeakIdKeyDictionary()  # {parameter with a hook: (a weak reference to its replica, the hook's handle)}
 
 
@@ -41,7 +44,8 @@ class Replica(Module):
     ``group``    a process group of its own, of the ranks that have the copies
 
     Raises ValueError when ``unused`` names what is not there, a parameter is in another replica with another module, or
-    the ranks' modules differ: the first difference is named. Raises RuntimeError, as torch's, when there is nothing to
+    the ranks' modules differ: the first difference is named; or for a trained parameter of a type of which no mean is
+    taken, such as float8. Raises RuntimeError, as torch's, when there is nothing to
     train; TypeError for a module with a replica inside.
     """
 
@@ -61,10 +65,12 @@ class Replica(Module):
         if not trained:
             raise RuntimeError(f"{type(module).__name__} has no parameter that requires a gradient: nothing to train")
         self._each_rank_s_own = check_alike(module, unused, ranks_of)
+        if odd := [f"{name} is {p.dtype}" for name, p in trained.items() if p.dtype not in AVERAGED]:
+            raise ValueError(f"{', '.join(odd)}, and a mean over ranks is taken of {', '.join(map(str, AVERAGED))}")
         self._own_groups: list[OwnGroup] = []
         self.group = self._new_group(ranks_of)
         broadcast_state(self.shared([*module.named_parameters(), *module.named_buffers()]), 0, self.group)
-        refuse_steps()
+        refuse_steps(replica_of)
         event_threads.calm()  # so that all-reduces of the backend's own, too, hinder the backward pass less
         self._syncing = True
         self._task: int | None = None  # the backward pass that is running, by autograd's number
