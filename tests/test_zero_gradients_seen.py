@@ -90,13 +90,6 @@ def doubled(p):
         p.grad *= 2
 
 
-def hooked(model):
-    """A hook that the program registers after wrapping, and that changes the gradient in a backward pass."""
-    for p in model.module.parameters():
-        p.register_post_accumulate_grad_hook(lambda p: p.grad.add_(1.0))
-    model(batch(0)).sum().backward()
-
-
 def unscaled(model):
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
     scaler.scale(torch.ones(()))
@@ -115,7 +108,6 @@ FOREIGN = {
     "a list": lambda m: next(m.parameters()).grad.tolist(),
     "an array": lambda m: next(m.parameters()).grad.numpy(),
     "torch's scaler": unscaled,
-    "a hook": hooked,
 }
 REPLACED = {
     "given": lambda m: setattr(
