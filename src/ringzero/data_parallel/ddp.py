@@ -36,7 +36,8 @@ class NaiveDataParallel(Replica):
     def backward_over(self) -> None:
         super().backward_over()
         self._order = self._came  # of the next pass, too
-        self.check_mark(self._came[-1].grad)
+        if self._came:  # empty where a subclass has a ``gradient_ready`` of its own
+            self.check_mark(self._came[-1].grad)
 
     def abandon(self) -> None:
         order = getattr(self, "_order", reversed(self.trained.values()))
@@ -44,7 +45,7 @@ class NaiveDataParallel(Replica):
         for parameter in [p for p in order if p not in set(self._came)]:
             parameter.grad = torch.zeros_like(parameter)
             self.gradient_ready(parameter)
-        if not self._owes:
+        if self._came and not self._owes:
             self.check_mark(self._came[-1].grad)
 
 
