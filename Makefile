@@ -33,7 +33,7 @@ class: install
 	@$(STEP) $(BIN)/python -m ringzero.grading.course --only perfect partly_right hangs
 
 book: install
-	@echo "Running and building the pages: about four minutes the first time; later those that changed."
+	@echo "Running and building the pages: about eight minutes the first time; later those that changed."
 	@$(STEP) $(BIN)/jupyter-book build book/
 	@echo "The site is ready: _build/html/index.html"
 

@@ -41,6 +41,24 @@ def test_many_small_gradients_add_up(stage, home, in_no_sync, dtype, tmp_path):
         assert got == pytest.approx(-2 * (2048 + 511 / 2), rel=2**-7 if dtype is torch.bfloat16 else 2**-10)
 
 
+def forgotten():
+    """A window of two passes that is forgotten, and another pass."""
+    linear = torch.nn.Linear(1, 1, bias=False)
+    torch.nn.init.zeros_(linear.weight)
+    model = STAGES[1](linear, torch.optim.SGD, lr=1.0, mixed_precision=torch.bfloat16)
+    with model.no_sync():
+        for _ in range(2):
+            model(torch.ones(1, 1)).sum().backward()
+    model.zero_grad()
+    model(torch.ones(1, 1)).sum().backward()
+    model.step()
+    return model.state_dict()["weight"].item()
+
+
+def test_a_window_may_be_forgotten():
+    assert launch(forgotten, world_size=2).returns == [-1.0, -1.0]
+
+
 def adapted():
     torch.manual_seed(dist.get_rank())
     base, head = torch.nn.Linear(5, 7), torch.nn.Linear(7, 3)

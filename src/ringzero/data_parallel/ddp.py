@@ -15,38 +15,18 @@ from torch.nn import Module, Parameter
 from ringzero.data_parallel.buckets import assign
 from ringzero.data_parallel.in_order import InOrder, Wait, as_on_rank_0
 from ringzero.data_parallel.join import Joinable
+from ringzero.data_parallel.one_by_one import OneByOne
 from ringzero.data_parallel.replica import Replica
 from ringzero.data_parallel.travel import BackendsOwn, ByPolicy, CommunicationHook, Hooked, Policy, Ringzeros, Travel
 from ringzero.data_parallel.vector import Vector
 
 
-class NaiveDataParallel(Replica):
+class NaiveDataParallel(OneByOne):
     """All-reduce each gradient as soon as it is there, and wait for it: a message a parameter, and no overlap."""
 
     def gradient_ready(self, parameter: Parameter) -> None:
         parameter.grad.div_(self.group.size())
-        self._came.append(parameter)
-        if len(self._came) == len(self.trained):
-            self.mark(parameter.grad)
         dist.all_reduce(parameter.grad, group=self.group)
-
-    def backward_begins(self) -> None:
-        self._came: list[Parameter] = []
-
-    def backward_over(self) -> None:
-        super().backward_over()
-        self._order = self._came  # of the next pass, too
-        if self._came:  # empty where a subclass has a ``gradient_ready`` of its own
-            self.check_mark(self._came[-1].grad)
-
-    def abandon(self) -> None:
-        order = getattr(self, "_order", reversed(self.trained.values()))
-        self._owes = len(self._came) == len(self.trained)
-        for parameter in [p for p in order if p not in set(self._came)]:
-            parameter.grad = torch.zeros_like(parameter)
-            self.gradient_ready(parameter)
-        if self._came and not self._owes:
-            self.check_mark(self._came[-1].grad)
 
 
 class FlatDataParallel(Replica):

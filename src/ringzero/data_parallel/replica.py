@@ -253,19 +253,22 @@ class Replica(Module):
                 self.backward_begins()
             # Other hooks of the program come after this one, and may still change the gradient.
             if self._waiting:
-                self.gradient_ready(self._waiting.pop())
+                self._ready(self._waiting.pop())
             if len(parameter._post_accumulate_grad_hooks) > 1:
                 self._waiting.append(parameter)
             else:
-                self.gradient_ready(parameter)
+                self._ready(parameter)
         elif self not in holders:
             holders.add(self)
+
+    def _ready(self, parameter: Parameter) -> None:
+        self.gradient_ready(parameter)
 
     def _end_of_task(self) -> None:
         self._task = None
         if self._in_backward:
             if self._waiting:
-                self.gradient_ready(self._waiting.pop())
+                self._ready(self._waiting.pop())
             holders.discard(self)
             try:
                 self.backward_over()

@@ -109,9 +109,11 @@ class ShardedVector(Vector):
             self.free_gradient()  # a second backward pass before a step: ``reduced`` adds up
         if self.gradient is None:
             label(self.hold_gradient(), "gradients")
-        if parameter not in self.added:
+        if parameter not in self.added and self.views[parameter].dtype == self.whole.dtype:
             super().put(parameter)
         else:
+            if parameter not in self.added:
+                self.views[parameter].zero_()  # in memory that is in the master's type since another one's was added
             if parameter.grad is not None:
                 if self.gradient is not None and self.gradient.dtype != self.master.dtype:
                     self._hold_as(self.master.dtype)  # in which many small numbers add up

@@ -1,0 +1,33 @@
+"""What a replica whose gradients travel one by one owes the other ranks after an error of its backward pass."""
+
+import torch
+from torch.nn import Parameter
+
+from ringzero.data_parallel.replica import Replica
+
+
+class OneByOne(Replica):
+    """``gradient_ready`` sends each gradient and waits for it. The last one of a pass carries ``Replica``'s mark."""
+
+    def backward_begins(self) -> None:
+        self._came: list[Parameter] = []
+
+    def _ready(self, parameter: Parameter) -> None:
+        self._came.append(parameter)
+        if len(self._came) == len(self.trained):
+            self.mark(parameter.grad, self.group.size())
+        self.gradient_ready(parameter)
+
+    def backward_over(self) -> None:
+        super().backward_over()
+        self._order = self._came  # of the next pass, too
+        self.check_mark(self._came[-1].grad)
+
+    def abandon(self) -> None:
+        order = getattr(self, "_order", reversed(self.trained.values()))
+        self._owes = len(self._came) == len(self.trained)
+        for parameter in [p for p in order if p not in set(self._came)]:
+            parameter.grad = torch.zeros_like(parameter)
+            self._ready(parameter)
+        if not self._owes:
+            self.check_mark(self._came[-1].grad)
