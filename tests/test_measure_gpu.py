@@ -155,6 +155,8 @@ def test_the_command_runs_what_was_chosen(tmp_path, monkeypatch, capsys):
     assert [each["status"] for each in record["parts"].values()] == ["ok", "skipped", "skipped"]
     assert f"written: {path}" in capsys.readouterr().out
     assert __main__.main(["--only", "fails", "--to", str(path)]) == 1
+    assert __main__.main(["--minutes", "0.01", "--to", str(path)]) == 0
+    assert json.loads(path.read_text())["parts"]["good"]["why"] == "the 0.6 s for all parts were over"
 
 
 def test_each_run_has_a_file_of_its_own_where_pages_look():

@@ -147,6 +147,8 @@ ELSEWHERE = {  # options that other tests try, and how
     "python -m ringzero.grading.build_labs --check": "test_labs",
     "python -m ringzero.measure.gpu --only": "test_measure_gpu",
     "python -m ringzero.measure.gpu --skip": "test_measure_gpu",
+    "python -m ringzero.measure.gpu --to": "test_measure_gpu",
+    "python -m ringzero.measure.gpu --minutes": "test_measure_gpu",
 }  # fmt: skip
 
 # `nbgrader autograde tiny`, where ada and bob are graded: what is then asked of each notebook, or said.
@@ -546,8 +548,8 @@ def options_of(module):
 
 def test_each_option_has_a_row():
     rows = [*ASKED, *SHOWN, *ELSEWHERE, *(f"ringzero bench {words} --json" for words in WRITES_NO_ROWS)]
-    there = [*commands(), *((f"python -m {module}", options_of(module)) for module in (
-        "ringzero.grading.course", "ringzero.grading.build_labs"))]  # fmt: skip
+    there = [*commands(), *((f"python -m {module.removesuffix('.__main__')}", options_of(module)) for module in (
+        "ringzero.grading.course", "ringzero.grading.build_labs", "ringzero.measure.gpu.__main__"))]  # fmt: skip
     without = [
         f"{path} {option}"
         for path, options in there
