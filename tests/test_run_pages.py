@@ -14,11 +14,11 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = """---
 jupytext: {{text_representation: {{extension: .md, format_name: myst}}}}
 kernelspec: {{name: python3, display_name: Python 3}}
-{measures}---
+---
 # A page
 
 ```{{code-cell}} python
-{code}
+{tags}{code}
 ```
 """
 CONFIG = """title: a book
@@ -36,9 +36,11 @@ FILES = {
     "src/ringzero/three.py": "START = ('python', '-m', 'ringzero.four')",
     "src/ringzero/four.py": "",
     "book/numbers.json": "[1]",
-    "book/deep.md": PAGE.format(measures="", code="def f():\n    import ringzero.one.top\nprint('printed', 6 * 7)"),
-    "book/named.md": PAGE.format(measures="measures: nothing\n", code="%time\nfrom ringzero import three"),
-    "book/data.md": PAGE.format(measures="measures: nothing\n", code="open('numbers.json').read(), 'gpu/*.json'"),
+    "book/deep.md": PAGE.format(
+        tags=":tags: [measures]\n", code="def f():\n    import ringzero.one.top\nprint('printed', 6 * 7)"
+    ),
+    "book/named.md": PAGE.format(tags="", code="%time\nfrom ringzero import three"),
+    "book/data.md": PAGE.format(tags="", code="open('numbers.json').read(), 'gpu/*.json'"),
 }
 
 
@@ -94,3 +96,39 @@ def test_a_page_that_fails_ends_the_build_and_runs_again(tmp_path):
     book.write("book/named.md", FILES["book/named.md"])
     assert book.build() == {"named"}
     assert book.status == 0, book.said
+
+
+NOTED = """import time
+begin = time.monotonic()
+time.sleep({seconds})
+with open("../cells", "a") as file:
+    print(begin, time.monotonic(), {measures}, file=file)"""
+
+
+def test_a_cell_that_measures_runs_alone(tmp_path):
+    book = Book(tmp_path)
+    for page, measures in {"named": (0, 1, 0), "data": (0, 0, 1), "deep": (1, 0, 0)}.items():
+        cells = [NOTED.format(seconds=0.3, measures=each) for each in measures]
+        tags = [":tags: [measures]\n" * each for each in measures]
+        text = PAGE.format(tags=tags[0], code=cells[0])
+        for tag, cell in zip(tags[1:], cells[1:], strict=True):
+            text += f"\n```{{code-cell}} python\n{tag}{cell}\n```\n"
+        book.write(f"book/{page}.md", text)
+    assert book.build() == {"deep", "named", "data"}, book.said
+    times = sorted(tuple(map(float, line.split())) for line in (tmp_path / "cells").read_text().splitlines())
+    assert len(times) == 9
+    for begin, end, measures in times:
+        beside = [other for other in times if other[0] < end and begin < other[1] and other != (begin, end, measures)]
+        assert not (measures and beside)
+        assert not any(other[2] for other in beside)
+
+
+CLOCKS = re.compile(r"perf_counter|process_time|thread_time|prediction\.compare|measure\(")
+ALONE = re.compile(r"\A```\{code-cell\} python\n:tags: \[measures\b")
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "book").glob("[01]*.md")))
+def test_each_cell_with_a_clock_measures_alone(page):
+    cells = re.findall(r"^```\{code-cell\}.*?^```$", (ROOT / "book" / page).read_text(), re.M | re.S)
+    for cell in cells:
+        assert ALONE.match(cell) or not CLOCKS.search(cell), "give the cell the tag `measures`, the first of its tags"

@@ -4,7 +4,7 @@ A page runs again when its cells have changed, a module of the library that they
 a file that they name, or the versions of Python and torch. What was printed lies in ``_build/executed``. MyST-NB's own
 cache looks at the cells alone, so after a change in ``src/`` it would show old output.
 
-A page whose front matter says ``measures: nothing`` runs beside others; one that measures has the machine alone.
+As many pages run at once as there are cores. A cell with the tag ``measures`` has the machine alone.
 """
 
 import ast
@@ -48,25 +48,31 @@ def pages_that_changed(app, env, added, changed, removed):
 
 
 def run_ahead(app, env, pages):
-    """Run those of the ``pages`` whose output is not kept: first the quiet ones, as many at once as there are cores."""
-    kept = Path(app.outdir).parent / "executed"
+    """Run those of the ``pages`` whose output is not kept, as many at once as there are cores."""
+    kept, turns = Path(app.outdir).parent / "executed", Turns()
     kept.mkdir(parents=True, exist_ok=True)
-    alone, beside = [], []
+    jobs = []
     for page in sorted(pages):
         if notebook := notebook_of(env, page):
-            job = (page, notebook, key_of(notebook))
-            stored = kept / f"{page}-{job[2]}.ipynb"
+            stored = kept / f"{page}-{(key := key_of(notebook))}.ipynb"
             if stored.is_file():
-                results[job[2]] = ExecutionResult(nbformat.read(stored, 4), "", 0.0)
+                results[key] = ExecutionResult(nbformat.read(stored, 4), "", 0.0)
             else:
-                (beside if notebook.metadata.get("measures") == "nothing" else alone).append(job)
+                jobs.append((page, notebook, key))
 
     def run(job):
         page, notebook, key = job
-        timeout, quiet = env.mystnb_config.execution_timeout, ["--IPKernelApp.log_level=ERROR"]
-        result = single_nb_execution(
-            notebook, cwd=str(app.srcdir), timeout=timeout, allow_errors=False, extra_arguments=quiet
-        )
+        turn = Turn(turns)
+        with turn:
+            result = single_nb_execution(
+                notebook,
+                cwd=str(app.srcdir),
+                timeout=env.mystnb_config.execution_timeout,
+                allow_errors=False,
+                extra_arguments=["--IPKernelApp.log_level=ERROR"],
+                on_cell_execute=turn.of_cell,
+                on_cell_executed=turn.between,
+            )
         results[key] = result
         SAYS.info(f"{page} {'stopped' if result.err else 'ran'} after {result.time:.1f} s")
         if result.err is None:
@@ -75,8 +81,55 @@ def run_ahead(app, env, pages):
             nbformat.write(notebook, kept / f".{page}.part")
             (kept / f".{page}.part").rename(kept / f"{page}-{key}.ipynb")
 
-    in_threads(run, beside, os.cpu_count() or 1)
-    in_threads(run, alone, 1)
+    in_threads(run, jobs, os.cpu_count() or 1)
+
+
+class Turns:
+    """Who runs: some cells of as many pages, or one that measures."""
+
+    def __init__(self):
+        self.changed, self.running, self.measuring, self.waiting = threading.Condition(), 0, False, 0
+
+    def begin(self, measures):
+        with self.changed:
+            self.waiting += measures  # one that waits to measure goes before others
+            if measures:
+                self.changed.wait_for(lambda: not self.running and not self.measuring)
+            else:
+                self.changed.wait_for(lambda: not self.waiting and not self.measuring)
+            self.waiting -= measures
+            self.measuring, self.running = measures, self.running + (not measures)
+
+    def end(self, measures):
+        with self.changed:
+            self.measuring, self.running = False, self.running - (not measures)
+            self.changed.notify_all()
+
+
+class Turn:
+    """What one page has of the ``turns``. Its start, when a kernel imports much, is as a cell that does not measure."""
+
+    def __init__(self, turns):
+        self.turns, self.measures = turns, None  # None: it has no turn now
+
+    def begin(self, measures):
+        self.between()
+        self.turns.begin(measures)
+        self.measures = measures
+
+    def between(self, **_):
+        if self.measures is not None:
+            self.turns.end(self.measures)
+            self.measures = None
+
+    def of_cell(self, cell, **_):
+        self.begin("measures" in cell.metadata.get("tags", ()))
+
+    def __enter__(self):
+        self.begin(False)
+
+    def __exit__(self, *_):
+        self.between()
 
 
 def as_it_ran(notebook, **how):
