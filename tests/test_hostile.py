@@ -120,7 +120,7 @@ def _said(text):
 
 EVERY = [
     Case(path)
-    for path in in_turn(sorted(CASES.glob("*/*.py")), 6)
+    for path in in_turn(sorted(CASES.glob("*/*.py")), 12)
     if path.stem in os.environ.get("HOSTILE_ONLY", path.stem).split(",")
 ]
 OF_LAB = {lab: [case for case in EVERY if case.lab == lab] for lab in LABS}
