@@ -379,7 +379,7 @@ def steps_twice(run):
     run.backward(run.loss())
     run.unscale()
     run.step()
-    if run.scaler is None:
+    if run.program.precision != "fp16":  # a scaler unscales once
         run.step()
     run.zero_grad()
 
@@ -536,7 +536,7 @@ def sharpness_aware(run):
 def gradient_by_autograd_grad(run):
     """It goes past ``backward``, so nobody averages it; on one process it is the mean."""
     trained = [p for p in run.module.parameters() if p.requires_grad]
-    got = torch.autograd.grad(run.loss(), trained)
+    got = [each.clone(memory_format=torch.contiguous_format) for each in torch.autograd.grad(run.loss(), trained)]
     if run.rank is not None and not run.is_alone:
         for each in got:
             dist.all_reduce(each)
@@ -727,8 +727,11 @@ def scaler_and_clip(run):
 
 @move("optimizer")
 def renews_the_optimizer(run):
-    """As who starts a second phase with another rate."""
-    renew(run)
+    """As who starts a second phase with another rate. A sharded model has its own, so it is wrapped again."""
+    if hasattr(run.trainer.model, "optimizer_state_dict"):
+        run.wrap(run.module)
+    else:
+        renew(run)
 
 
 def renew(run):
