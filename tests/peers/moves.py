@@ -727,7 +727,12 @@ def scaler_and_clip(run):
 
 @move("optimizer")
 def renews_the_optimizer(run):
-    """As who starts a second phase with another rate. A sharded model has its own, so it is wrapped again."""
+    """As who starts a second phase with another rate."""
+    renew_all(run)
+
+
+def renew_all(run):
+    """A sharded model has its optimizer, so it is wrapped again."""
     if hasattr(run.trainer.model, "optimizer_state_dict"):
         run.wrap(run.module)
     else:
@@ -735,7 +740,7 @@ def renews_the_optimizer(run):
 
 
 def renew(run):
-    """A new optimizer over what the module has now; a sharded model keeps its own."""
+    """A new optimizer over what the module has now; a sharded model keeps its own, and should refuse what is new."""
     if hasattr(run.trainer.model, "optimizer_state_dict"):
         return
     run.trainer.optimizer = run.trainer.optimizer_of(*run.program.optimizer_and_options)
@@ -791,7 +796,7 @@ def unfreezes_and_adds(run):
 @move("freezing")
 def unfreezes_and_renews(run):
     run.module.requires_grad_(True)
-    renew(run)
+    renew_all(run)
     run.train()
 
 
@@ -899,7 +904,7 @@ def parametrized(run):
 
 @move("late")
 def parametrized_and_wraps(run):
-    if run.rank is not None:
+    if run.rank is not None and not run.is_alone:
         run.trainer.model.leave()
     nn.utils.parametrizations.weight_norm(run.module.head)
     run.wrap(run.module)
@@ -1010,7 +1015,7 @@ def leaves(run):
 
 @move("late")
 def leaves_and_wraps(run):
-    if run.rank is not None:
+    if run.rank is not None and not run.is_alone:
         run.trainer.model.leave()
     run.wrap(run.module)
     run.train()
