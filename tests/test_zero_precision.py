@@ -103,3 +103,59 @@ def test_what_is_frozen_keeps_its_precision(stage, dtype, tmp_path):
     results = launch(kept, stage, dtype, str(tmp_path), world_size=3).returns
     assert [off for off, _, _ in results] == [0.0] * 3
     assert all(torch.equal(weight, results[0][2]) for _, weight, _ in results)
+
+
+def written_by_data(stage, home, then, folder):
+    """Where a parameter was written to by ``data`` what is stepped is what was written; elsewhere what it was."""
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.Linear(7, 3))
+    model = STAGES[stage](
+        module, torch.optim.SGD, lr=0.5, momentum=0.9, mixed_precision=torch.bfloat16, home=HOMES[home](folder)
+    )
+    model(torch.ones(2, 5)).sum().backward()
+    model.step()
+    model.zero_grad()
+    want, optimizer = model.state_dict(), model.optimizer_state_dict()
+    module[0].weight.data.mul_(0.5)
+    want["0.weight"] = module[0].weight.detach().float()
+    if then == "step":
+        model(torch.zeros(2, 5)).sum().backward()
+        model.step()  # the weight's gradient is 0, and its momentum is not
+        want["0.weight"] -= 0.5 * 0.9 * optimizer["state"][0]["momentum_buffer"]
+        return [model.state_dict()["0.weight"]], [want["0.weight"]]
+    if then == "load":
+        model.load_optimizer_state_dict(optimizer)
+    if then == "save":
+        zero.save(model, folder)
+        model.load_state_dict({name: torch.zeros_like(value) for name, value in want.items()})
+        zero.load(model, folder)
+    if then == "leave":
+        model.leave()
+        assert {type(p) for p in module.parameters()} == {torch.nn.Parameter}
+    return list((module if then == "leave" else model).state_dict().values()), list(want.values())
+
+
+@pytest.mark.parametrize("then", ["look", "step", "load", "save", "leave"])
+@pytest.mark.parametrize(("stage", "home"), [(1, "device"), (2, "device"), (2, "host")])
+def test_what_is_written_to_data_is_not_lost(stage, home, then, tmp_path):
+    for got, want in launch(written_by_data, stage, home, then, str(tmp_path), world_size=3).returns:
+        torch.testing.assert_close(got, want, rtol=0, atol=1e-6 if then == "step" else 0)
+
+
+def compiled_in_bf16():
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.Linear(7, 3))
+    model = STAGES[2](module, torch.optim.SGD, lr=0.5, mixed_precision=torch.bfloat16)
+    compiled = torch.compile(lambda x: module(x).sum(), backend="aot_eager", fullgraph=True)
+    for _ in range(2):
+        compiled(torch.ones(2, 5, dtype=torch.bfloat16)).backward()
+        _ = module[0].weight.data
+        model.step()
+        model.zero_grad()
+    return model.state_dict()["1.bias"]
+
+
+def test_parameters_that_are_watched_can_be_compiled():
+    """In one graph."""
+    first, second = launch(compiled_in_bf16, world_size=2, timeout=120).returns
+    assert torch.equal(first, second)

@@ -379,7 +379,7 @@ def steps_twice(run):
     run.backward(run.loss())
     run.unscale()
     run.step()
-    if run.scaler is None:
+    if run.program.precision != "fp16":  # a scaler unscales once
         run.step()
     run.zero_grad()
 
@@ -536,7 +536,7 @@ def sharpness_aware(run):
 def gradient_by_autograd_grad(run):
     """It goes past ``backward``, so nobody averages it; on one process it is the mean."""
     trained = [p for p in run.module.parameters() if p.requires_grad]
-    got = torch.autograd.grad(run.loss(), trained)
+    got = [each.clone(memory_format=torch.contiguous_format) for each in torch.autograd.grad(run.loss(), trained)]
     if run.rank is not None and not run.is_alone:
         for each in got:
             dist.all_reduce(each)
@@ -728,11 +728,19 @@ def scaler_and_clip(run):
 @move("optimizer")
 def renews_the_optimizer(run):
     """As who starts a second phase with another rate."""
-    renew(run)
+    renew_all(run)
+
+
+def renew_all(run):
+    """A sharded model has its optimizer, so it is wrapped again."""
+    if hasattr(run.trainer.model, "optimizer_state_dict"):
+        run.wrap(run.module)
+    else:
+        renew(run)
 
 
 def renew(run):
-    """A new optimizer over what the module has now; a sharded model keeps its own."""
+    """A new optimizer over what the module has now; a sharded model keeps its own, and should refuse what is new."""
     if hasattr(run.trainer.model, "optimizer_state_dict"):
         return
     run.trainer.optimizer = run.trainer.optimizer_of(*run.program.optimizer_and_options)
@@ -788,7 +796,7 @@ def unfreezes_and_adds(run):
 @move("freezing")
 def unfreezes_and_renews(run):
     run.module.requires_grad_(True)
-    renew(run)
+    renew_all(run)
     run.train()
 
 
@@ -896,7 +904,7 @@ def parametrized(run):
 
 @move("late")
 def parametrized_and_wraps(run):
-    if run.rank is not None:
+    if run.rank is not None and not run.is_alone:
         run.trainer.model.leave()
     nn.utils.parametrizations.weight_norm(run.module.head)
     run.wrap(run.module)
@@ -1007,7 +1015,7 @@ def leaves(run):
 
 @move("late")
 def leaves_and_wraps(run):
-    if run.rank is not None:
+    if run.rank is not None and not run.is_alone:
         run.trainer.model.leave()
     run.wrap(run.module)
     run.train()

@@ -6,7 +6,7 @@ in different orders, as with branches they may, a sum would mix different parame
 other forever. So a full vector waits until those before it have left.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 import torch
@@ -63,10 +63,10 @@ class InOrder:
         self._take([*vectors, *self.vectors])
         self.order_known = False
 
-    def begin(self, hold: bool = False) -> None:
-        """A backward pass begins. With ``hold`` vectors fill and stay."""
+    def begin(self, hold: bool = False, last: int = 0) -> None:
+        """A backward pass begins. With ``hold`` vectors fill and stay, and so do the ``last`` ones in any case."""
         self._came: list[Parameter] = []
-        self._hold = hold
+        self._hold, self._last = hold, last
         self.waits: list[Wait] = []  # of the vectors that have left
         for vector in self.vectors:
             vector.expect_gradients()
@@ -88,9 +88,13 @@ class InOrder:
         if not self._hold:
             self.start_full_ones()
 
-    def start_full_ones(self) -> None:
-        """In order, whatever order they fill in: every rank must start the same vectors one after another."""
-        while len(self.waits) < len(self.vectors) and not self.vectors[len(self.waits)].missing:
+    def start_full_ones(self, to_the_end: bool = False) -> None:
+        """In order, whatever order they fill in: every rank must start the same vectors one after another.
+
+        ``to_the_end`` means the last ones, too.
+        """
+        stay = 0 if to_the_end else self._last
+        while len(self.waits) < len(self.vectors) - stay and not self.vectors[len(self.waits)].missing:
             self.waits.append(self._start(self.vectors[len(self.waits)]))
             if self._in_flight is not None and len(self.waits) > self._in_flight:
                 self.waits[-1 - self._in_flight]()
@@ -106,9 +110,9 @@ class InOrder:
             raise RuntimeError(f"no gradient in this backward pass for {', '.join(missing)}; {meant}")
         self.fill()
 
-    def fill(self) -> None:
-        """Zeros take the place of missing gradients."""
-        for parameter in self._trained.values():
+    def fill(self, parameters: Iterable[Parameter] | None = None) -> None:
+        """Zeros take the place of missing gradients, of the ``parameters`` or of all."""
+        for parameter in self._trained.values() if parameters is None else parameters:
             if parameter in self.vector_of[parameter].missing:
                 self.ready(parameter)
 

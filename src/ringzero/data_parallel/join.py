@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import torch.distributed as dist
 
+from ringzero.data_parallel import behind
 from ringzero.data_parallel.replica import Replica, broadcast_state
 
 
@@ -27,6 +28,9 @@ class Joinable(Replica):
     ) -> Iterator[None]:
         """Ranks may run different numbers of steps inside; all end with the state of one that ran longest.
 
+        That is the state of the module and, which torch leaves as it is, of the optimizers that step it. Schedulers
+        are the program's own: a rank that is out of data does not step them.
+
         A rank that is out of data takes part with zeros in the other ranks' means. Buffers are each rank's own inside.
         Arguments are those of torch's: without ``divide_by_initial_world_size`` means are over the ranks that have data
         left; with ``throw_on_early_termination`` it is a RuntimeError on every rank when one is out of data.
@@ -34,13 +38,14 @@ class Joinable(Replica):
         if not enable:
             yield
             return
+        behind.watch(self)
         broadcast_buffers, self.broadcast_buffers = self.broadcast_buffers, False  # no forward pass without data
         self._joining = joining = Joining(self, divide_by_initial_world_size, throw_on_early_termination)
         try:
             yield
             self._joining = None
             joining.follow()
-            self.take_state_of(joining.last)
+            self.take_state_of(joining.last, joining.uneven)
         finally:
             self._joining, self.broadcast_buffers = None, broadcast_buffers
             self.mean_over(self.group.size())
@@ -54,22 +59,25 @@ class Joinable(Replica):
         """Have gradients divided by ``ranks``."""
         raise NotImplementedError
 
-    def take_state_of(self, rank: int) -> None:
-        """Have on every rank what ``rank`` has of the module."""
+    def take_state_of(self, rank: int, uneven: bool) -> None:
+        """Have on every rank what ``rank`` has of the module, and where steps were ``uneven`` of its optimizers."""
         tensors = [*self.module.named_parameters(), *self.module.named_buffers()]
         broadcast_state(self.shared(tensors), rank, self.group)
+        if uneven:
+            behind.catch_up(self, rank)
 
 
 class Joining:
     """What the ranks of ``model.group`` do together. ``last`` is the highest rank that had data to the end.
 
+    ``uneven``         whether another one had not
     ``mean_over_all``  whether means stay those over all ranks; otherwise they are over the ranks that have data left
     ``end_together``   whether all ranks raise RuntimeError as soon as one is out of data
     """
 
     def __init__(self, model: Joinable, mean_over_all: bool, end_together: bool):
         self._model, self._mean_over_all, self._end_together = model, mean_over_all, end_together
-        self.last = 0
+        self.last, self.uneven = 0, False
 
     def follow(self) -> None:
         """This rank is out of data: do what the others do, until they are, too."""
@@ -92,7 +100,7 @@ class Joining:
             )
         if not self._mean_over_all:
             self._model.mean_over(len(with_data))
-        self.last = with_data[-1]
+        self.last, self.uneven = with_data[-1], self.uneven or len(with_data) < len(calls)
         theirs = cast(tuple, calls[self.last])
         if mine is not None and mine[0] != theirs[0]:
             raise RuntimeError(

@@ -14,6 +14,8 @@ import torch.distributed as dist
 from torch.nn import Parameter
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from ringzero.data_parallel import behind
+
 
 class Holder(Protocol):
     """A replica."""
@@ -34,7 +36,8 @@ holders: WeakSet[Holder] = WeakSet()  # replicas with gradients that were not av
 def refuse_steps(replica_of: Callable[[torch.Tensor], Any]) -> None:
     """From now on raise RuntimeError where an optimizer steps with gradients that differ between the ranks.
 
-    And where ``SparseAdam`` would step those that came sparse and are dense after the average.
+    And where ``SparseAdam`` would step those that came sparse and are dense after the average. Before a step ranks that
+    are ``behind`` catch up.
     """
     register_optimizer_step_pre_hook(partial(_check, replica_of))
 
@@ -60,6 +63,7 @@ def _check(replica_of: Callable[[torch.Tensor], Any], optimizer: torch.optim.Opt
                         "DistributedDataParallel(module, step=optimizer) do it in the pass"
                     )
                 _compare(holder, stepped)
+    behind.before_step(optimizer)
 
 
 @torch.no_grad()

@@ -14,10 +14,13 @@ from ringzero.collectives.run import device_of
 
 
 class OwnGroup:
-    """A group and the model that has it. ``in_use`` says that messages may be on their way."""
+    """A group and the model that has it. ``in_use`` says that messages may be on their way.
+
+    ``passes`` counts backward passes of all models that have had it.
+    """
 
     def __init__(self, group: dist.ProcessGroup, owner: object):
-        self.group, self.owner, self.in_use = group, ref(owner), False
+        self.group, self.owner, self.in_use, self.passes = group, ref(owner), False, 0
 
     @property
     def is_free(self) -> bool:

@@ -78,6 +78,8 @@ class Replica(Module):
         self._later: tuple[torch.Tensor, Any, torch.Tensor] | None = None  # the mark of the last pass, on a GPU
         self._failed = self._owes = False  # whether this backward pass, or an earlier one, ended with an error
         self._in_backward = False  # whether it has brought a gradient; still true later if it ended with an error
+        self._has_buffers = False  # those of rank 0, for a forward pass that ended with an error and may come again
+        self._stays = False  # whether its gradients stay on this rank for now, as in no_sync
         self.trained: dict[str, Parameter] = {}
         self._names: dict[Parameter, str] = {}
         self._hooks: list[Any] = []
@@ -103,9 +105,13 @@ class Replica(Module):
             self.check_wrapped()
         if any(parameter.requires_grad for parameter in self._frozen):
             self._train_unfrozen()
-        if self.broadcast_buffers and self._syncing and torch.is_grad_enabled() and self.module.training:
+        trains = self.broadcast_buffers and self._syncing and torch.is_grad_enabled() and self.module.training
+        if trains and not self._has_buffers:
             broadcast_changes(self.shared(self.module.named_buffers()), self.group)
+            self._has_buffers = True
         output = self.module(*args, **kwargs)
+        if trains:
+            self._has_buffers = False
         for leaf in tree_leaves(output):
             if isinstance(leaf, torch.Tensor) and leaf.requires_grad:
                 _ = leaf.grad_fn  # found anew for a view that was written to; without that register_hook would crash
@@ -157,7 +163,11 @@ class Replica(Module):
             )
         if running_backward() == NOT_BACKWARD:
             self._check_mark_of_last_pass()
-            if self._in_backward:
+            if self._in_backward and self._stays:  # nothing is on its way: what came stays, as in one process
+                self.abandon()
+                self._end_of_backward()
+            elif self._in_backward:
+                self._give_up()
                 raise RuntimeError(
                     f"the last backward pass of this {type(self).__name__} ended with an error; call its zero_grad() "
                     "on every rank, which ends what is on its way, and go on"
@@ -167,13 +177,21 @@ class Replica(Module):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients. After a backward pass that ended with an error, all ranks must call it."""
         if self._in_backward and running_backward() == NOT_BACKWARD:
-            self._failed = True
             try:
-                self.abandon()
+                self._give_up()
             finally:
                 self._end_of_backward()
         holders.discard(self)
         super().zero_grad(set_to_none)
+
+    def _give_up(self) -> None:
+        """The last backward pass ended with an error: end what is on its way, once.
+
+        Raises RuntimeError if it did not on all ranks.
+        """
+        if not self._failed:
+            self._failed = True
+            self.abandon()
 
     def summary(self) -> str:
         """What the model holds, a line each: what is trained, frozen and whole, in which types, buckets and groups."""
@@ -249,6 +267,7 @@ class Replica(Module):
                 self.check_wrapped()
                 self._check_mark_of_last_pass()
                 self._set_in_backward(True)
+                self._stays = not self._syncing
                 holders.add(self)
                 self.backward_begins()
             # Other hooks of the program come after this one, and may still change the gradient.
@@ -273,7 +292,8 @@ class Replica(Module):
             try:
                 self.backward_over()
             except RuntimeError:
-                self._check_gone()
+                if self._in_backward:
+                    self._check_gone()
                 raise
             self._end_of_backward()
         elif self._syncing:  # no gradient at all: as with autograd.grad, or because all parameters were replaced
@@ -286,6 +306,11 @@ class Replica(Module):
         if gone := [name for name, p in self.trained.items() if p not in here and p.grad is None]:
             raise RuntimeError(
                 f"{', '.join(gone)} left the {type(self.module).__name__} after it was wrapped, and got no gradient; "
+                f"wrap the module again on every rank with {type(self).__name__}(module)"
+            )
+        if froze := [name for name, p in self.trained.items() if not p.requires_grad and p.grad is None]:
+            raise RuntimeError(
+                f"{', '.join(froze)} frozen after the {type(self.module).__name__} was wrapped, and got no gradient; "
                 f"wrap the module again on every rank with {type(self).__name__}(module)"
             )
 
@@ -361,21 +386,28 @@ class Replica(Module):
                 self._ask_who_failed(gradients)
 
     def _ask_who_failed(self, gradients: torch.Tensor) -> None:
-        flags = [rank == self.group.rank() and (self._failed or self._owes) for rank in range(self.group.size())]
-        failed = self._on_any_rank(flags, gradients.device)
+        failed = self._who_failed(gradients.device)
         owes, self._owes = self._owes, False
         if not all(failed) and any(failed):
-            for parameter in self.trained.values():
-                parameter.grad = None
+            self._forget_gradients()
+            self._end_of_backward()
             names = ", ".join(str(rank) for rank, flag in enumerate(failed) if flag)
             raise RuntimeError(
-                f"a backward pass of this {type(self).__name__} ended with an error on rank {names} and not on the "
+                f"a pass of this {type(self).__name__} ended with an error on rank {names} and not on the "
                 "others, so the ranks' steps would differ; catch such an error on every rank, or on none"
             )
         if owes:  # every rank does, so nothing differs
             first = self._unmarked
             dist.all_reduce(first, group=self.group)
             _first(gradients).copy_(first)
+
+    def _who_failed(self, device: torch.device) -> list[bool]:
+        flags = [rank == self.group.rank() and (self._failed or self._owes) for rank in range(self.group.size())]
+        return self._on_any_rank(flags, device)
+
+    def _forget_gradients(self) -> None:
+        for parameter in self.trained.values():
+            parameter.grad = None
 
     def _on_any_rank(self, flags: Iterable[bool], device: torch.device) -> list[bool]:
         """Which of the ``flags`` are true on at least one rank. All ranks must ask at the same place of a pass."""

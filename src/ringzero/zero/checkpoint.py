@@ -34,6 +34,7 @@ def save(model: ZeroModel, directory: str | os.PathLike, extra: Any = None) -> N
     does not take; the set that was there stays. States that are in files (``File``) are read into memory for it, all of
     a rank's at once.
     """
+    model.heed_data()
     directory, rank, ranks = Path(directory), model.group.rank(), model.travel.group.size()
 
     def next_number() -> int:

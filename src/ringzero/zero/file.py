@@ -36,7 +36,8 @@ class File(Host):
     ``parameters``  the parameters' shards are there, too, and are read when they are gathered. For stage 3
     ``resume``      take over what is there: the last step that all ranks completed; ``steps`` is its number
     Others as for ``Host``. Schedulers, and the place in the data, are the program's to bring to that step. Buffers of
-    the module are kept, and frozen parameters are not.
+    the module are kept, and frozen parameters are not. Writes to ``data`` of a parameter are lost; use
+    ``whole_parameters(write=True)``.
 
     A step counts once all ranks have written it. If one cannot, OSError is raised on all, and the model is as it was
     before the step: with its gradients, so that ``step`` can be called again. Whoever is killed finds the last complete
@@ -71,6 +72,9 @@ class File(Host):
 
     def _bytes_per_element(self, model: Any, like: torch.Tensor) -> float:
         return (model.mixed_precision or like.dtype).itemsize  # the gradient's; records in memory are a few vectors'
+
+    def heed(self, vector: ShardedVector) -> None:
+        """No rank can change a file alone."""
 
     def shard(self, part: torch.Tensor, own: bool) -> torch.Tensor:
         return part.clone() if self.parameters_elsewhere or own else part

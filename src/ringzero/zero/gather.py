@@ -127,6 +127,7 @@ class Gatherer:
         self._used: list[Unit] = []
         self._task = NOT_BACKWARD
         self._open = False  # inside ``all_whole``
+        self.owes_backward = False  # whether the last forward pass ended with an error, where others go on
         self._saving: list[ExitStack] = []  # what ends with each forward pass of a unit that is running
         self._hooks: list[Any] = []
         for parameter, unit in self._unit_of.items():  # its gradient is put beside it, so it must have its size
@@ -214,6 +215,20 @@ class Gatherer:
         if not any(vector.missing for vector in unit.vectors):
             unit.free()
 
+    def begin_without_gradients(self) -> None:
+        """Take part in the other ranks' backward pass, after a forward pass that ended with an error."""
+        self.owes_backward = False
+        if not self._order_known:
+            self._learn_order()
+        self._begin(forward=False)
+
+    def rest(self) -> Iterator[Unit]:
+        """The units of a pass that ended with an error: each that was not needed yet when it is whole."""
+        for unit in self._pass:
+            if unit not in self._used:
+                self.need(unit)
+            yield unit
+
     def end(self) -> None:
         """A pass is over. Gather what this rank did not use, since others may have; free all."""
         for unit in self._pass[self._started :]:
@@ -254,6 +269,7 @@ class Gatherer:
             )
         if unit is self._root:
             self._begin(forward=True)
+            self.owes_backward = torch.is_grad_enabled()
         self.need(unit)
         self._saving.append(ExitStack())
         others: Any = torch._C._autograd._top_saved_tensors_default_hooks(False)  # such as checkpoint's: they go first
@@ -277,6 +293,7 @@ class Gatherer:
         if running_backward() == NOT_BACKWARD:  # otherwise a checkpoint computes the unit again, for its backward pass
             unit.free()
         if unit is self._root:
+            self.owes_backward = False
             if not self._order_known:
                 self._learn_order()
             self.end()

@@ -76,6 +76,10 @@ class Device:
         for vector in vectors:
             of_vector(vector)
 
+    def heed(self, vector: ShardedVector) -> None:
+        """Have the master say what the parameters say where the program wrote to them. It may ask on one rank alone."""
+        vector.take_over_whole(vector.master.detach().to(vector.whole.dtype))
+
     @contextmanager
     def at_hand(self, vector: ShardedVector) -> Iterator[None]:
         """Inside, the master and the optimizer's states can be read."""
@@ -101,7 +105,8 @@ class Host(Device):
 
     ``parameters``        the parameters' shards are on the host, too: the device has only what is gathered. For stage 3
     ``delayed``           a step goes on while the next forward and backward pass compute, with parameters that are one
-                          step older
+                          step older. Writes to ``data`` of a parameter, which leave no trace, are lost; use
+                          ``whole_parameters(write=True)``
     ``bytes_per_second``  of the link between the tiers, where there is no device (see ``Link``)
     ``memory_bytes``      what the host's tier of this rank may take; by default the machine's free memory, shared by
                           the ranks there
@@ -235,6 +240,10 @@ class Host(Device):
     def at_hand(self, vector: ShardedVector) -> Iterator[None]:
         self.finish()
         yield
+
+    def heed(self, vector: ShardedVector) -> None:
+        if not self.delayed:  # then the master is one step ahead
+            super().heed(vector)
 
     def _start_copying(self, vector: ShardedVector) -> None:
         assert self._queue is not None

@@ -33,12 +33,12 @@ from ringzero.collectives.schedule import chunk_bounds
 from ringzero.data_parallel.buckets import assign
 from ringzero.data_parallel.in_order import InOrder, Wait, as_on_rank_0
 from ringzero.data_parallel.join import Joinable
-from ringzero.data_parallel.replica import Replica, broadcast_state
+from ringzero.data_parallel.replica import NOT_BACKWARD, Replica, broadcast_state, running_backward
 from ringzero.record.eager import not_compiled
 from ringzero.zero import state
+from ringzero.zero.failed import Word
 from ringzero.zero.frozen import Frozen
 from ringzero.zero.gather import Gatherer
-from ringzero.zero.gone import give_back
 from ringzero.zero.home import Device
 from ringzero.zero.muon import Muon, uncut
 from ringzero.zero.optimizers import (
@@ -128,6 +128,8 @@ class ZeroModel(Joinable):
             in_flight=None if "gradients" in self.keeps_whole else IN_FLIGHT,
         )  # fmt: skip
         self._is_unscaled = False  # since ``zero_grad``
+        self._gradients_wait = False  # whether there are gradients since the last step
+        self._word = Word(self._own_groups[0])
         self.frozen: Frozen | None = None
         if mixed_precision is not None:  # buffers may need their precision, such as angles
             named = {name: p for name, p in module.named_parameters() if p not in self._names}
@@ -217,10 +219,29 @@ class ZeroModel(Joinable):
     @not_compiled
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         self._check_usable()
+        self._owe_nothing()
         self.check_unchanged()
         if self.mixed_precision is not None:
             args, kwargs = tree_map(self._cast, (args, kwargs))
         return super().forward(*args, **kwargs)
+
+    def _owe_nothing(self) -> None:
+        """Where units are gathered, after a forward pass that ended with an error: make its backward pass, of zeros.
+
+        Ranks that know of no error make theirs, and would otherwise gather what they need while this one gathers anew.
+        Raises RuntimeError, on every rank, if there are such.
+        """
+        if self.gatherer is not None and self.gatherer.owes_backward and running_backward() == NOT_BACKWARD:
+            held = {each: None if each.reduced is None else each.reduced.clone() for each in self.vectors}
+            self.gatherer.begin_without_gradients()
+            self._stays, self._failed = False, True
+            self._in_order.begin(self.gathers_first, self._last)
+            try:
+                self.abandon()
+            finally:
+                self._end_of_backward()
+            for vector, reduced in held.items():  # all ranks had the error, so nothing was added
+                vector.take_back(reduced)
 
     def _cast(self, value: Any) -> Any:
         floating = isinstance(value, torch.Tensor) and value.is_floating_point()
@@ -246,13 +267,25 @@ class ZeroModel(Joinable):
     def backward_begins(self) -> None:
         self._heed_program()
         self.announce("backward_without_data" if self._syncing else "only_agree")
-        self._in_order.begin(hold=self.gathers_first or not self._syncing)
+        self._in_order.begin(self.gathers_first or not self._syncing, self._last)
+
+    @property
+    def _last(self) -> int:
+        """How many vectors wait for the end of the pass: those from the last one on that each rank has a shard of.
+
+        That one says whether the pass ended with an error (``failed.py``). 0 where there is none.
+        """
+        for place, vector in enumerate(reversed(self.vectors), 1):
+            if vector.layout.owner is None and vector.layout.numel >= vector.layout.ranks:
+                return place
+        return 0
 
     def _heed_program(self, step: bool = False) -> None:
         """Forget the gradients that the program forgot, and raise RuntimeError where a step would not be what it means.
 
         With ``step`` no backward pass is going on.
         """
+        self._check_mark_of_last_pass()
         forgot = [vector.heed_program(step) for vector in self.vectors]
         if any(forgot) and self._joining is not None:
             raise RuntimeError(
@@ -261,7 +294,14 @@ class ZeroModel(Joinable):
             )
 
     def gradient_ready(self, parameter: Parameter) -> None:
-        self._in_order.vector_of[parameter].used = True
+        vector = self._in_order.vector_of[parameter]
+        if len(parameter._post_accumulate_grad_hooks) > 1 and (parameter in vector.added or vector.reduced is not None):
+            raise RuntimeError(
+                f"a post-accumulate-grad hook of the program is on {self._names[parameter]}, and in a second backward "
+                f"pass before a step it would find the gradient of this pass alone: a {type(self).__name__} adds them "
+                "up elsewhere. Take register_hook, which is for the gradient of one pass, or one pass a step"
+            )
+        vector.used = True
         self._in_order.ready(parameter)
         if self.gatherer is not None:
             self.gatherer.gradient_ready(parameter)
@@ -270,16 +310,38 @@ class ZeroModel(Joinable):
         if self.gatherer is not None:
             self.gatherer.end()  # first: another rank may need it to go on
         self._in_order.complete()
-        if self.gathers_first:
-            self._in_order.start_full_ones()
-        self._arrive()
-        if self.find_unused and self._syncing:
+        self._gradients_wait = True
+        if not self._stays:
+            self._all_leave()
+            self._in_order.learn_order()
+
+    def _all_leave(self) -> None:
+        """All gradients are in their vectors: have them leave, and arrive.
+
+        Raises RuntimeError, on every rank, if some ranks ended this pass with an error and others did not.
+        """
+        self._in_order.start_full_ones(to_the_end=True)
+        for _ in self._in_order.arrivals():
+            pass
+        if self.find_unused:
             self._leave_unused_alone()
-        self._in_order.learn_order()
+        if self._last:
+            self.check_mark(self._word.first(), at_once=not self._in_order.order_known)
+        else:
+            self._ask_who_failed(self.vectors[0].whole)
+
+    def _who_failed(self, device: torch.device) -> list[bool]:
+        return self._word.of_ranks() if self._last else super()._who_failed(device)
+
+    def _forget_gradients(self) -> None:
+        self._gradients_wait = False
+        for vector in self.vectors:
+            vector.forget_gradient()
 
     def backward_without_data(self) -> None:
         """Take part in the other ranks' backward pass with zeros."""
-        self._in_order.begin()
+        self._stays = False
+        self._in_order.begin(last=self._last)
         self._in_order.fill()
         self.backward_over()
 
@@ -291,13 +353,9 @@ class ZeroModel(Joinable):
         for vector in self.vectors:
             vector.ranks = ranks
 
-    def take_state_of(self, rank: int) -> None:
+    def take_state_of(self, rank: int, uneven: bool) -> None:
         """All ranks stepped the parameters, so only buffers differ."""
         broadcast_state(self.shared(self.module.named_buffers()), rank, self.group)
-
-    def _arrive(self) -> None:
-        for _ in self._in_order.arrivals():
-            pass
 
     def _leave_unused_alone(self) -> None:
         """What no rank has had a gradient of since ``zero_grad`` has none, instead of zeros."""
@@ -308,15 +366,20 @@ class ZeroModel(Joinable):
 
     def abandon(self) -> None:
         if self.gatherer is not None:
+            for unit in () if self.gathers_first else self.gatherer.rest():
+                self._in_order.fill(each for vector in unit.vectors for each in vector.parameters.values())
             self.gatherer.end()
         self._in_order.fill()
-        if self.gathers_first:
-            self._in_order.start_full_ones()
-        self._arrive()
+        if not self._stays:
+            self._all_leave()
 
     def _start_reducing(self, vector: ShardedVector) -> Wait:
         free = None if "gradients" in self.keeps_whole else vector.free_gradient
-        return start(self.travel, partial(vector.reduce, self.travel), vector.whole.device, after=free)
+        job = partial(vector.reduce, self.travel)
+        if len(self._in_order.waits) == len(self.vectors) - self._last:
+            self._word.before(vector, self._failed)
+            job = partial(job, arrived=self._word.arrived)
+        return start(self.travel, job, vector.whole.device, after=free)
 
     def _as_rank_0(self, came: list[Parameter]) -> Callable[[], list[ShardedVector]]:
         """The vectors in the order in which rank 0's were filled."""
@@ -345,8 +408,10 @@ class ZeroModel(Joinable):
     @torch.no_grad()
     def _step(self) -> None:
         self._check_usable()
+        self._owe_nothing()
         self.check_unchanged()
         self._heed_program(step=True)
+        self.heed_data()
         if any(vector.added for vector in self.vectors):
             raise RuntimeError("gradients added up in no_sync were not reduced; make the last backward pass outside it")
         if self.mixed_precision is torch.float16 and not self._is_unscaled:
@@ -362,11 +427,13 @@ class ZeroModel(Joinable):
         finally:
             self.steps_now = False
             self._mark_masters()
+        self._gradients_wait = False
         self.share()
 
     @torch.no_grad()
     def change(self, of_vector: Callable[[ShardedVector], None]) -> None:
         """Call ``of_vector`` for each vector, which may write to its master and states; then share what it wrote."""
+        self.heed_data()
         self.home.change(self.vectors, of_vector)
         self.share()
 
@@ -476,6 +543,7 @@ class ZeroModel(Joinable):
         """
         self._check_usable()
         self.check_unchanged()
+        self.heed_data()
         with nullcontext() if self.gatherer is None else self.gatherer.all_whole():
             before = {vector: vector.whole[vector.owned].clone() for vector in self.vectors} if write else {}
             yield
@@ -486,22 +554,32 @@ class ZeroModel(Joinable):
             self.share()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        self.announce("zero_grad")
         with torch._C.DisableTorchFunctionSubclass():  # ``Gone`` would look at each access
             super().zero_grad()
+        self.announce("zero_grad")  # after an error what was on its way has ended
         self._is_unscaled = False
-        for vector in self.vectors:
-            vector.forget_gradient()
+        self._forget_gradients()
 
     def leave(self) -> None:
-        """Leave the module whole, with what was stepped, as one process would have it. All ranks must call it."""
+        """Leave the module whole, with what was stepped, as one process would have it. All ranks must call it.
+
+        So does a module that is wrapped again. Raises RuntimeError if there are gradients that no step has used yet.
+        """
+        self._heed_program()
+        if self._gradients_wait and any(vector.added or vector.reduced is not None for vector in self.vectors):
+            raise RuntimeError(
+                f"gradients in this {type(self).__name__} wait for a step, and would be lost; call its step(), or its "
+                "zero_grad(), before you leave it or wrap the module again"
+            )
+        self.heed_data()
         trained = state.trained_values(self)
         if self.frozen is not None:
             self.frozen.give_back()
         if self.gatherer is not None:
             self.gatherer.leave()
+        for vector in self.vectors:
+            vector.leave()
         for name, parameter in self.trained.items():
-            give_back(parameter)
             parameter.data = trained[name].clone()
         super().leave()
 
@@ -519,10 +597,21 @@ class ZeroModel(Joinable):
 
     def state_dict(self) -> dict[str, torch.Tensor]:  # type: ignore[override]
         """The module's ``state_dict``, whole on every rank, trained parameters in the precision they are stepped in."""
+        self.heed_data()
         return state.of_module(self)
 
-    def load_state_dict(self, given: Mapping[str, torch.Tensor]) -> None:  # type: ignore[override]
-        """Take over a module's ``state_dict``. Raises ValueError, and changes nothing, where it does not fit."""
+    def load_state_dict(self, given: Mapping[str, torch.Tensor], strict: bool = True, assign: bool = False) -> None:
+        """Take over a module's ``state_dict``. Raises ValueError, and changes nothing, where it does not fit.
+
+        Raises TypeError for what torch's may do and this does not: leave some as they are, or assign new parameters.
+        """
+        if assign:
+            raise TypeError(
+                f"assign is {assign}, and the parameters of a {type(self).__name__} lie in vectors that are sharded; "
+                "leave it out, and the values are copied there"
+            )
+        if not strict:
+            raise TypeError(f"strict is {strict}, and all ranks take over all; give model.state_dict() | state")
         state.into_module(self, given)
 
     def optimizer_state_dict(self) -> dict:
@@ -535,6 +624,12 @@ class ZeroModel(Joinable):
         Raises ValueError, and changes nothing, where it does not fit.
         """
         state.into_optimizer(self, given)
+
+    @torch.no_grad()
+    def heed_data(self) -> None:
+        """Take over what the program wrote to parameters by ``data``, of which the masters do not know."""
+        for vector in self.vectors:
+            vector.heed_data()
 
     def check_unchanged(self) -> None:
         """Raise RuntimeError, with names, if parameters are not those that were sharded: a change would be lost."""

@@ -12,6 +12,7 @@ from ringzero.record.memory import label
 from ringzero.zero.gone import InShards, give_back, take_away
 from ringzero.zero.sharding import Layout
 from ringzero.zero.travel import Travel
+from ringzero.zero.watched import end_watch, may_be_written, watch
 
 
 class Keeper(Protocol):
@@ -21,6 +22,7 @@ class Keeper(Protocol):
     def master(self, original: torch.Tensor, shard: torch.Tensor) -> Parameter: ...
     def keep(self, vector: "ShardedVector", reduced: torch.Tensor) -> torch.Tensor: ...
     def fetch(self, vector: "ShardedVector", into: torch.Tensor) -> None: ...
+    def heed(self, vector: "ShardedVector") -> None: ...
 
 
 class ShardedVector(Vector):
@@ -59,6 +61,9 @@ class ShardedVector(Vector):
         self._nothing = self.whole.new_empty(0)
         self._note_versions()
         self.show_whole()
+        if self._is_copied and not own_shard:
+            for parameter in self._shapes:
+                watch(parameter)
         self._in_shards = {p: InShards.of(name, self.whole, p.shape) for name, p in self.parameters.items()}
 
     def expect_gradients(self) -> None:
@@ -145,12 +150,17 @@ class ShardedVector(Vector):
         with torch._C.DisableTorchFunctionSubclass():  # autograd wants it to have the size of the parameter
             parameter.grad = InShards.of(self._in_shards[parameter].whose, self._nothing, (0,))
 
-    def reduce(self, travel: Travel) -> None:
-        """Add this rank's shard of the sum of all ranks' ``gradient`` to ``reduced``; the rest of it is worthless."""
+    def reduce(self, travel: Travel, arrived: Callable[[torch.Tensor], object] = lambda shard: None) -> None:
+        """Add this rank's shard of the sum of all ranks' ``gradient`` to ``reduced``; the rest of it is worthless.
+
+        ``arrived`` is shown the shard first.
+        """
         assert self.gradient is not None  # it is full
         if self.gradient.dtype != self.whole.dtype:
             self._hold_as(self.whole.dtype)  # as it travels
-        self.reduced = self.home.keep(self, self._route(travel).reduce(self.gradient))
+        shard = self._route(travel).reduce(self.gradient)
+        arrived(shard)
+        self.reduced = self.home.keep(self, shard)
         self.added = set()
 
     def _route(self, travel: Travel) -> Travel:
@@ -177,6 +187,12 @@ class ShardedVector(Vector):
             for parameter in self._shapes:
                 if isinstance(parameter.grad, InShards):
                     parameter.grad = parameter.grad.begins()
+
+    def take_back(self, reduced: torch.Tensor | None) -> None:
+        """Have ``reduced`` be as it was before a pass."""
+        if reduced is None:
+            self.forget_gradient()
+        self.reduced = reduced
 
     def gather(self, travel: Travel) -> None:
         """Fill ``whole`` with all ranks' shards."""
@@ -225,6 +241,17 @@ class ShardedVector(Vector):
         unchanged = here == before.to(self.master.device)
         self.master.copy_(torch.where(unchanged, self.master, here.to(self.master.dtype)))
         self._note_versions()
+
+    def heed_data(self) -> None:
+        """Take over what the program wrote to parameters by ``data``."""
+        if any(map(may_be_written, self._shapes)):
+            self.home.heed(self)
+
+    def leave(self) -> None:
+        """Have the parameters be of the class that they were of."""
+        for parameter in self._shapes:
+            give_back(parameter)
+            end_watch(parameter)
 
     def _note_versions(self) -> None:
         self._versions = {name: parameter._version for name, parameter in self.parameters.items()}
