@@ -94,7 +94,7 @@ def pytest_collection_modifyitems(config, items):
     for test, parts in PARTS.items():
         some = [item for item in items if test in item.nodeid]
         left |= {*some} - {*in_turn.in_turn(some, parts)}
-    if not config.option.file_or_dir and not in_turn.thorough:  # who names a file gets its tests
+    if not in_turn.thorough and not any(".py" in named for named in config.option.file_or_dir):  # a named file is whole
         left |= {item for item in items if {group_of(item.nodeid), getattr(item, "originalname", "")} & NIGHTLY}
     config.hook.pytest_deselected(items=[*left])
     items[:] = [item for item in items if item not in left]

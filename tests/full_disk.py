@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from ringzero.grading import course as courses
+from tests.grading.test_grading import LAB, command
 from tests.killed_grader import held
-from tests.test_grading import LAB, command
 
 ROOM = (0, 30_000, 100_000, 200_000, 400_000, 5_000_000)  # bytes free when a run begins
 

@@ -19,7 +19,7 @@ from ringzero.grading import build_labs
 from ringzero.processes import sandbox
 from ringzero.ranks import devices, pool
 from ringzero.ranks.pool import torchrun_command
-from tests.test_strict import WRAPPED, every_algorithm, train
+from tests.strict.test_strict import WRAPPED, every_algorithm, train
 
 GPUS = torch.cuda.device_count()
 one = pytest.mark.skipif(GPUS < 1, reason="needs a GPU")

@@ -1,8 +1,8 @@
 """One plan to train a transformer on a cluster: does it fit, how long is a step, where does the time go?
 
 Closed forms of what ``systems`` and ``run`` do task by task, so that thousands of plans are priced in a second;
-``tests/test_planner.py`` holds one against the other. Tensor parallelism and sequence parallelism go together, as in
-Megatron (Korthikanti et al. 2022); pipelines are 1F1B, interleaved where a rank has several pieces of the model
+``tests/steps/test_planner.py`` holds one against the other. Tensor parallelism and sequence parallelism go together,
+as in Megatron (Korthikanti et al. 2022); pipelines are 1F1B, interleaved where a rank has several pieces of the model
 (Narayanan et al. 2021).
 """
 
