@@ -8,7 +8,7 @@ STEP := "$(SYSTEM_PYTHON)" src/one_at_a_time.py
 
 .DEFAULT_GOAL := course
 .NOTPARALLEL:
-.PHONY: course install labs lab class book test nightly checks gpu lock clean
+.PHONY: course install labs lab class book test quick nightly checks gpu lock clean
 
 course: labs class book
 	@echo
@@ -37,8 +37,14 @@ book: install
 	@$(STEP) $(BIN)/jupyter-book build book/
 	@echo "The site is ready: _build/html/index.html"
 
-test: checks book
-	$(BIN)/python -m pytest $(TESTS)
+# All, or those of a room or of a lab: make test ROOM=zero, make test LAB=06.
+ROOM_TESTS = $(if $(ROOM),tests/$(ROOM))
+LAB_TESTS = $(if $(LAB),tests/lab -k "lab_$(LAB) or $(basename $(notdir $(wildcard solutions/$(LAB)_*)))")
+test: $(if $(ROOM)$(LAB),install,checks book)
+	$(BIN)/python -m pytest $(TESTS) $(ROOM_TESTS) $(LAB_TESTS)
+
+quick: install
+	$(BIN)/python -m pytest $(TESTS) --quick
 
 nightly: checks book
 	$(BIN)/python -m pytest $(TESTS) --thorough
