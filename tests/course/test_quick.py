@@ -1,0 +1,15 @@
+"""`make quick` touches each room."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_quick_has_tests_of_each_room():
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--quick"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    rooms = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
+    assert set(re.findall(r"(?m)^tests/(\w+)/", said)) == rooms - {"gpu"}
