@@ -39,7 +39,8 @@ book: install
 
 # All, or those of a room or of a lab: make test ROOM=zero, make test LAB=06.
 ROOM_TESTS = $(if $(ROOM),tests/$(ROOM))
-LAB_TESTS = $(if $(LAB),tests/lab -k "lab_$(LAB) or $(basename $(notdir $(wildcard solutions/$(LAB)_*)))")
+LAB_NAME = $(or $(basename $(notdir $(wildcard solutions/$(LAB)_*.py))),$(error there is no lab $(LAB) in solutions/; LAB=06 is 06_zero))
+LAB_TESTS = $(if $(LAB),tests/lab -k "lab_$(LAB) or $(LAB_NAME)")
 test: $(if $(ROOM)$(LAB),install,checks book)
 	$(BIN)/python -m pytest $(TESTS) $(ROOM_TESTS) $(LAB_TESTS)
 
