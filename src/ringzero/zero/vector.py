@@ -244,7 +244,7 @@ class ShardedVector(Vector):
 
     def heed_data(self) -> None:
         """Take over what the program wrote to parameters by ``data``."""
-        if any(map(may_be_written, self._shapes)):
+        if may_be_written(self._shapes):
             self.home.heed(self)
 
     def leave(self) -> None:

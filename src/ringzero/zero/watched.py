@@ -5,6 +5,7 @@ program asked for ``data``: from then on what it holds is compared with the mast
 """
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -42,5 +43,6 @@ def end_watch(parameter: Parameter) -> None:
         parameter.__class__ = Parameter  # type: ignore[assignment]
 
 
-def may_be_written(parameter: Parameter) -> bool:
-    return parameter in _handed_out
+def may_be_written(parameters: Iterable[Parameter]) -> bool:
+    """Whether the program has had the ``data`` of one of them. Where it asked for none at all this costs nothing."""
+    return len(_handed_out) > 0 and any(parameter in _handed_out for parameter in parameters)
