@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import sys
 import time
 
 import pytest
@@ -31,7 +30,6 @@ from ringzero.lab.runs import Case, Run
 from ringzero.lab.shown import drawing, explorer
 from ringzero.processes import plain
 from ringzero.ranks import Ranks, RankTimeout
-from ringzero.record import memory
 from ringzero.record.operation import Operation
 
 
@@ -471,82 +469,6 @@ def test_messages_are_made_of_the_data(function, holds):
     assert holds or "of what rank 0 hands over, tensor 1, of 9 numbers, holds nothing of any rank's tensor" in why
     assert reason_of(function, lambda run: None) is None
     assert "because" in reason_of(function, lambda run: "because", of_data=True)  # a wrong result is said first
-
-
-def asks_for_the_backend(tensor):
-    dist.group.WORLD._get_backend(torch.device("cpu")).barrier().wait()
-
-
-def test_the_backend_under_the_process_group_is_closed():
-    assert "use the default process group" in reason_of(asks_for_the_backend, lambda run: None)
-
-
-def held_by(function, x):
-    """A harness: bytes that a rank holds after a call."""
-    with memory.MemoryTimeline(torch.nn.Linear(1, 1)) as measured:
-        kept = function(x)
-        measured.mark("called")
-    return {"held": measured.at("called").total, "kept": kept}
-
-
-def hoards(x):
-    return torch.zeros(x)
-
-
-def hoards_and_hides_it(x):
-    memory.MemoryTimeline._see_storage = lambda self, storage, kind="other": None
-    return torch.zeros(x)
-
-
-def hoards_and_hides_it_behind_a_class(x):
-    class Slim(memory.MemoryTimeline):
-        def at(self, name):
-            return memory.Snapshot(name, 0, 0.0, {"other": 8})
-
-    memory.MemoryTimeline = held_by.__globals__["memory"].MemoryTimeline = Slim
-    return torch.zeros(x)
-
-
-def hoards_and_has_the_code_changed(x):
-    memory.MemoryTimeline._snapshot.__code__ = (lambda *_: globals()["Snapshot"]("called", 0, 0.0, {})).__code__
-    return torch.zeros(x)
-
-
-def hoards_and_changes_a_constant(x):
-    memory.KINDS = (*memory.KINDS[1:], "parameters")
-    return torch.zeros(x)
-
-
-def hoards_and_lies_about_sizes(x):
-    torch.UntypedStorage.nbytes = lambda self: 0
-    return torch.zeros(x)
-
-
-def hoards_and_takes_the_module_away(x):
-    memory.MemoryTimeline._see = lambda *args: []
-    del sys.modules["ringzero.record.memory"]
-    return torch.zeros(x)
-
-
-@pytest.mark.parametrize(
-    ("function", "what"),
-    [
-        (hoards, None),
-        (hoards_and_hides_it, "ringzero.record.memory.MemoryTimeline._see_storage"),
-        (hoards_and_hides_it_behind_a_class, "ringzero.record.memory.MemoryTimeline"),
-        (hoards_and_has_the_code_changed, "ringzero.record.memory.MemoryTimeline._snapshot"),
-        (hoards_and_changes_a_constant, "ringzero.record.memory.KINDS"),
-        (hoards_and_lies_about_sizes, "torch.UntypedStorage.nbytes"),
-        (hoards_and_takes_the_module_away, "ringzero.record.memory.MemoryTimeline._see"),
-    ],
-)
-def test_what_replaces_what_ranks_are_measured_with_has_no_points(function, what):
-    check = make(function, harness=held_by)
-    run = check.run(1000)
-    check.that("holds little", run, lambda run: f"{run.reports[0].held} bytes" if run.reports[0].held > 100 else None)
-    assert check.score() == 0
-    replaced = f"a program replaced what ranks are measured with: {what}, on rank 0"
-    assert (replaced if what else "4008 bytes") in check.verdicts[0].why
 
 
 def test_a_cell_that_does_not_parse_is_not_checked_by_what_it_replaced(monkeypatch):
