@@ -17,7 +17,7 @@ from typing import Any
 
 from ringzero.lab import handle, students_kernel
 from ringzero.lab.budget import call_seconds
-from ringzero.lab.parameters import LabError, notebook_names
+from ringzero.lab.parameters import GraderFault, LabError, notebook_names
 from ringzero.processes import sandbox
 
 LARGEST_ANSWER = 1_000_000  # bytes
@@ -26,6 +26,7 @@ import base64, json, os, sys
 answer = os.fdopen(os.dup(1), "w")
 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the function prints is no answer
 asked = json.loads(sys.stdin.buffer.read())
+print(end=" ", file=answer, flush=True)  # the student's code begins
 try:
     import cloudpickle
     function = cloudpickle.loads(base64.b64decode(asked["code"]))
@@ -44,6 +45,7 @@ def call(name: str, *arguments: Any) -> Any:
 
     Raises LabError if there is no such function, or, where it runs in a box, if it raises, ends its process, does not
     end in time, or returns what JSON cannot hold. The message never says what the function was given.
+    Raises GraderFault if the box did not come to the function.
     """
     if not students_kernel.is_apart():
         function = notebook_names().get(name)
@@ -75,6 +77,8 @@ def _answer_of(name, asked):
         answer.seek(0)
         text = answer.read(LARGEST_ANSWER + 1)
     if not text:
+        raise GraderFault(f"{name} was not called: its sandbox ended before (exit status {done.returncode})")
+    if not text.strip():
         raise LabError(f"{name} ended its process (exit status {done.returncode}) and left no answer")
     if len(text) > LARGEST_ANSWER:
         raise LabError(f"{name} returned more than {LARGEST_ANSWER} bytes")

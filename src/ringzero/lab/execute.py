@@ -11,9 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import ringzero
-from ringzero.lab import budget, failure
+from ringzero.lab import budget, failure, fault
 from ringzero.lab.handle import Handle
-from ringzero.lab.on_rank import GO_ON, play
+from ringzero.lab.on_rank import GO_ON, entered, play
+from ringzero.lab.parameters import GraderFault
 from ringzero.lab.runs import Run
 from ringzero.processes import plain, sandbox
 from ringzero.ranks import RankError, RankTimeout
@@ -31,6 +32,8 @@ def execute(
 
     Each calls the first of ``students``; with a ``harness``, the harness with all students as its first arguments.
     ``ended`` grows by what is said of each case that ends a process, as a message does that is larger than its room.
+
+    Raises GraderFault where the ranks cannot start, or fail also without the student's code.
     """
     ended = [] if ended is None else ended
     problem = next((student.problem for student in students if student.problem), None)
@@ -60,8 +63,10 @@ def _launch(runs, students, harness, device, ended):
             printed = done.output
         except RankError as caught:
             error, printed = caught, caught.output
-        except (RuntimeError, TypeError, ValueError) as caught:
+        except (TypeError, ValueError) as caught:
             return _fail(runs, failure.one_line(caught))
+        except (RuntimeError, OSError) as caught:
+            raise GraderFault(f"the ranks could not run ({failure.one_line(caught)})") from caught
         of_case = [[_report(directory, index, rank) for rank in range(ranks)] for index in range(len(runs))]
         for index, run in enumerate(runs):
             reports = of_case[index]
@@ -76,6 +81,8 @@ def _launch(runs, students, harness, device, ended):
                 failed = [rank for rank in range(ranks) if "error" in reports[rank]]
                 first = min(failed, key=lambda rank, reports=reports: reports[rank]["time"])
                 run.problem = failure.raised(first, reports[first], students[0])
+                if _is_tried_again(run, run.problem, True, device):
+                    return runs[index:]
                 start = max(report["time"] for report in reports)
                 continue
             if error is None and index and not any(reports):
@@ -93,6 +100,9 @@ def _launch(runs, students, harness, device, ended):
                     run.problem = failure.no_end(error, had, reports, students[0])
                 return _hung(run, runs[index + 1 :], students[0], had)
             run.problem = _what_failed(error, reports, students[0])
+            said = f"{run.problem} {error} {' '.join(printed)}" if error is not None else run.problem
+            if _is_tried_again(run, said, all(entered(directory, rank).exists() for rank in range(ranks)), device):
+                return runs[index:]
             if any(report is not None and report.get("endless") for report in reports):
                 return _hung(run, runs[index + 1 :], students[0], time.time() - start)
             if error is not None and (error.rank >= len(reports) or reports[error.rank] is None):
@@ -101,6 +111,22 @@ def _launch(runs, students, harness, device, ended):
                 return _fail(runs[index:], failure.not_written(name))
             return runs[index + 1 :]
     return []
+
+
+def _is_tried_again(run, said, is_entered, device):
+    """Whether a failed run is made again, because the machine may have caused what is ``said`` of it.
+
+    ``is_entered``: whether all ranks came to the student's code. Raises GraderFault if the machine is the cause again.
+    """
+    if is_entered and not fault.may_be_ours(said):
+        return False
+    if not run.tried_again:
+        run.tried_again = True
+        return True
+    why = fault.why_machine_fails(run.world_size, device) or (None if is_entered else run.problem)
+    if why is not None:
+        raise GraderFault(f"the ranks failed, also without the student's code ({why})")
+    return False
 
 
 def _hung(run, after, student, seconds):

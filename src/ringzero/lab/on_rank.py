@@ -45,6 +45,7 @@ def play(students: list[bytes], harness: Callable | None, cases: list[Case], dir
     """
     import cloudpickle
 
+    entered(directory, torch.distributed.get_rank()).touch()
     loaded = [cloudpickle.loads(code) for code in students]
     player = Player(loaded[0] if harness is None else functools.partial(harness, *loaded), cases[0].watched)
     path = Path(directory)
@@ -68,6 +69,11 @@ def play(students: list[bytes], harness: Callable | None, cases: list[Case], dir
         else:
             if not _all_go_on(path, index, case, PATIENCE_SECONDS):
                 return
+
+
+def entered(directory: str, rank: int) -> Path:
+    """The file that says that this rank came to the student's code."""
+    return Path(directory) / f"entered-{rank}"
 
 
 def _all_go_on(directory, index, case, patience):

@@ -13,6 +13,13 @@ class LabError(RuntimeError):
         return [f"{type(self).__name__}: {self}"]
 
 
+class GraderFault(RuntimeError):  # noqa: N818  (whose fault it is)
+    """The machine or the check itself failed: the cell has no score, and a grader runs the notebook again."""
+
+    def _render_traceback_(self):
+        return [f"{type(self).__name__}: {self}. This costs no points: run the cell again."]
+
+
 def notebook_names() -> dict:
     """The names defined in the notebook (or the script) that is running."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
