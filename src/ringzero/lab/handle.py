@@ -5,7 +5,9 @@ from the check's own kernel, in a grader from another one (``students_kernel``).
 """
 
 import dis
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from ringzero.lab import students_kernel
@@ -47,7 +49,7 @@ def of(function: str | Callable) -> Handle:
     """The handle of what the notebook calls by this name now (a function can be given itself)."""
     if isinstance(function, str) and students_kernel.is_apart():
         return _from_the_students_kernel(function)
-    import cloudpickle
+    from ringzero.ranks import by_value
 
     if isinstance(function, str):
         name, value = function, notebook_names().get(function)
@@ -63,13 +65,25 @@ def of(function: str | Callable) -> Handle:
         what = "not defined" if value is None else f"{value!r}, not a function"
         return Handle(name, version, problem=f"{name} is {what}: run the cell that defines it, then this one")
     try:
-        code = cloudpickle.dumps(value)
+        _send_the_notebooks_modules()
+        code = by_value.dumps(value)
     except Exception as error:
         why = " ".join(str(error).split())[:300]
         problem = f"{name} cannot be sent to the ranks ({why}): create what it needs inside it"
         return Handle(name, version, problem=problem)
     instructions = getattr(getattr(value, "__code__", None), "co_code", b"")
     return Handle(name, version, code, instructions, cells=_cells(value), globals=_globals(value))
+
+
+def _send_the_notebooks_modules():
+    """Modules of the notebook's own folder, which a cell may have written, go along: ranks may not see that folder."""
+    import cloudpickle
+
+    here, sent = Path.cwd(), cloudpickle.list_registry_pickle_by_value()
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is not None and Path(file).parent == here and name not in {"__main__", *sent}:
+            cloudpickle.register_pickle_by_value(module)
 
 
 def _from_the_students_kernel(name):

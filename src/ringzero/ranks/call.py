@@ -356,10 +356,10 @@ def is_number(value: object) -> bool:
 
 
 def _pickle(fn: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
-    import cloudpickle
+    from ringzero.ranks import by_value  # not above: the notebook need not wait for cloudpickle
 
     try:
-        return cloudpickle.dumps((fn, args))
+        return by_value.dumps((fn, args))
     except Exception as error:
         name = getattr(fn, "__name__", repr(fn))
         raise TypeError(
@@ -369,7 +369,7 @@ def _pickle(fn: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
 
 def _culprit(fn: Callable[..., Any], args: tuple[Any, ...]) -> str | None:
     """The name of the first argument, global or captured variable that cannot be pickled."""
-    import cloudpickle
+    from ringzero.ranks import by_value
 
     code = getattr(fn, "__code__", None)
     candidates = [(f"argument {i}", value) for i, value in enumerate(args)]
@@ -382,7 +382,7 @@ def _culprit(fn: Callable[..., Any], args: tuple[Any, ...]) -> str | None:
                 candidates.append((f"its captured variable {name!r}", cell.cell_contents))
     for name, value in candidates:
         try:
-            cloudpickle.dumps(value)
+            by_value.dumps(value)
         except Exception as error:
             return f"{name} is a {type(value).__module__}.{type(value).__qualname__}, which cannot be pickled ({error})"
     return None
