@@ -512,10 +512,11 @@ def test_hang_names_the_ranks_and_keeps_what_was_done():
 
 def test_a_hang_is_seen_long_before_the_time_is_up(monkeypatch):
     monkeypatch.setattr(budget, "CALL_SECONDS", 600.0)
+    start = time.monotonic()
     points, reasons = verdict(absent_for_large, 10, 200)
     assert points == 2
     assert "rank 1 had returned" in reasons[1]
-    assert budget._hangs["absent_for_large"].seconds < 0.5 * budget.CALL_SECONDS
+    assert time.monotonic() - start < 0.5 * budget.CALL_SECONDS
 
 
 def test_ranks_that_are_done_long_before_a_slow_one():
@@ -571,23 +572,15 @@ def test_a_function_that_calls_a_hanging_one_is_not_run(launches):
     assert check.score() == 4
 
 
-def test_all_hangs_together_stay_within_the_budget(monkeypatch):
-    assert budget.call_seconds() == 20.0
-    budget.hung(handle.Handle("a"), 20.0, "a hung")
-    spent, calls = 20.0, 0
-    while spent < budget.ALL_HANGS_SECONDS - 1:
-        seconds = budget.call_seconds()
-        assert 1.0 <= seconds <= 5.0
-        budget.hung(handle.Handle(f"function {calls}"), seconds, "hung")
-        spent, calls = spent + seconds, calls + 1
-    assert calls >= 3
-    assert spent <= budget.ALL_HANGS_SECONDS
-    assert budget.call_seconds() == 1.0
+def test_a_hang_takes_no_time_from_other_functions(monkeypatch):
+    monkeypatch.setattr(budget.os, "cpu_count", lambda: 2)
+    for each in range(10):
+        budget.hung(handle.Handle(f"function {each}"), "hung")
+    assert [budget.call_seconds(ranks) for ranks in (1, 2, 3, 4)] == [20.0, 20.0, 30.0, 40.0]
 
 
-def test_a_new_version_gets_its_time_back():
+def test_a_new_version_of_what_hung_is_run():
     verdict(absent, 10)
-    assert budget.call_seconds() <= 5
 
     def better(tensor):
         step(tensor)
@@ -595,7 +588,16 @@ def test_a_new_version_gets_its_time_back():
     better.__name__ = "absent"
     points, _ = verdict(better, 10)
     assert points == 4
-    assert budget.call_seconds() == 20.0
+
+
+def test_what_uses_a_class_that_hung_is_not_run(launches):
+    names = {"dist": dist}
+    exec("class Stuck:\n    def put(self):\n        if dist.get_rank() != 1:\n            dist.barrier()", names)
+    exec("def caller(tensor):\n    Stuck().put()", names)
+    budget.hung(handle.of(names["Stuck"]), "Stuck hung")
+    _, reasons = verdict(names["caller"], 10)
+    assert "not run: it calls Stuck, and Stuck hung" in reasons[0]
+    assert len(launches) == 0
 
 
 @pytest.mark.parametrize(("share", "slowdown", "passes"), [(0.5, 1.0, True), (0.9, 1.0, False), (0.9, 3.0, True)])
@@ -620,7 +622,7 @@ def test_slow_but_right_passes_though_all_cases_together_take_longer(monkeypatch
     check.that("ends", every, lambda run: None)
     assert check.score() == 4 * passes
     assert calls == ([3, 2, 1] if passes else [3])
-    assert ("no end after 18 s" in str(check.verdicts[0].why)) == (not passes)
+    assert ("no end after" in str(check.verdicts[0].why)) == (not passes)
 
 
 def test_a_busy_machine_gives_a_case_one_more_call_and_more_time(monkeypatch):
@@ -633,7 +635,8 @@ def test_a_busy_machine_gives_a_case_one_more_call_and_more_time(monkeypatch):
 
     monkeypatch.setattr(execute.ringzero, "launch", launch)
     points, (why,) = verdict(absent, 10)
-    assert (points, times) == (0, [20.0, 60.0])
+    seconds = budget.call_seconds(3)
+    assert (points, times) == (0, [seconds, 3 * seconds])
     assert "no end after" in why
 
 
@@ -653,7 +656,7 @@ def test_a_loop_is_endless_that_computes_and_sends_nothing_or_too_much(monkeypat
     monkeypatch.setattr(on_rank.recorder, "count", lambda: sent)
     start = time.thread_time()
     expected = contextlib.nullcontext() if words is None else pytest.raises(on_rank.EndlessLoop, match=words)
-    with expected, on_rank._endless_loops_end(ranks=1):
+    with expected, on_rank._endless_loops_end():
         while time.thread_time() - start < 0.6:
             sent += sends_each
 
@@ -665,7 +668,6 @@ def test_lab_launch_counts_hangs(monkeypatch):
     monkeypatch.setattr(budget, "CALL_SECONDS", 2.0)
     with pytest.raises(RankTimeout):
         launch(absent, torch.zeros(3), world_size=2, device="cpu")
-    assert 1.0 <= budget._hangs["absent"].seconds <= 2.0
     with pytest.raises(LabError, match="absent: not run again: absent hung"):
         launch(absent, torch.zeros(3), world_size=2, device="cpu")
 

@@ -51,7 +51,7 @@ def execute(
 def _launch(runs, students, harness, device, ended):
     """One launch of all ``runs``. Returns those that must be run again, in a launch of their own."""
     name, ranks = students[0].name, runs[0].world_size
-    seconds = budget.call_seconds() * runs[0].patience
+    seconds = budget.call_seconds(ranks) * runs[0].patience
     with tempfile.TemporaryDirectory(prefix="ringzero-lab-") as directory:
         sandbox.open_to_ranks(directory)
         start, error, printed = time.time(), None, []
@@ -98,13 +98,13 @@ def _launch(runs, students, harness, device, ended):
                     run.problem = failure.why_stuck(error) + failure.called_in(error, students[0])
                 else:
                     run.problem = failure.no_end(error, had, reports, students[0])
-                return _hung(run, runs[index + 1 :], students[0], had)
+                return _hung(run, runs[index + 1 :], students[0])
             run.problem = _what_failed(error, reports, students[0])
             said = f"{run.problem} {error} {' '.join(printed)}" if error is not None else run.problem
             if _is_tried_again(run, said, all(entered(directory, rank).exists() for rank in range(ranks)), device):
                 return runs[index:]
             if any(report is not None and report.get("endless") for report in reports):
-                return _hung(run, runs[index + 1 :], students[0], time.time() - start)
+                return _hung(run, runs[index + 1 :], students[0])
             if error is not None and (error.rank >= len(reports) or reports[error.rank] is None):
                 ended.append(f"{name} ended a process with {run.case}")
             if failure.same_everywhere(reports) == "NotImplementedError":
@@ -129,10 +129,10 @@ def _is_tried_again(run, said, is_entered, device):
     return False
 
 
-def _hung(run, after, student, seconds):
+def _hung(run, after, student):
     """Remember that the student's function came to no end in ``run``; those ``after`` it are not made."""
     what = f"{student.name} hung with {run.case}"
-    budget.hung(student, seconds, f"{what}: {run.problem}")
+    budget.hung(student, f"{what}: {run.problem}")
     return _fail(after, f"not run: {what}")
 
 

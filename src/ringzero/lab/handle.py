@@ -23,7 +23,7 @@ class Handle(NamedTuple):
 
     ``version``       counts its definitions: running its cell again makes another version, even of the same text
     ``code``          the pickled function with all it refers to; only ranks load it
-    ``instructions``  its bytecode, by which it is found in the ``code`` of a function that calls it; empty for a class
+    ``instructions``  its bytecode, or its longest method's, by which it is found in the ``code`` of what uses it
     ``problem``       why there is no code, as a sentence, else None
     ``globals``       the global names that it assigns to
     ``cells``         in which cells it is written, as tracebacks name them: "cell [7]"; of a class, its methods
@@ -38,7 +38,7 @@ class Handle(NamedTuple):
     globals: tuple[str, ...] = ()
 
     def is_called_by(self, other: "Handle") -> bool:
-        """Whether the other function refers to this one: its pickle then carries this one's name and bytecode."""
+        """Whether the other refers to this function or class: its pickle then carries this one's name and bytecode."""
         return bool(self.instructions) and self.instructions in other.code and self.name.encode() in other.code
 
 
@@ -71,7 +71,7 @@ def of(function: str | Callable) -> Handle:
         why = " ".join(str(error).split())[:300]
         problem = f"{name} cannot be sent to the ranks ({why}): create what it needs inside it"
         return Handle(name, version, problem=problem)
-    instructions = getattr(getattr(value, "__code__", None), "co_code", b"")
+    instructions = max((each.co_code for each in codes_of(value)), key=len, default=b"")
     return Handle(name, version, code, instructions, cells=_cells(value), globals=_globals(value))
 
 

@@ -24,10 +24,9 @@ from ringzero.strict import watching
 
 PATIENCE_SECONDS = 1.0  # how long a rank that has played a case waits for the others before it leaves the call
 PATIENCE_AFTER_AN_ERROR_SECONDS = 0.3
-# A loop is endless that computes for so long and sends nothing, or computes for so long and sends so often: at least
-# three times what the labs' right solutions do. Where there are more ranks than cores, each gets its part of the
-# seconds, so that they are over after as long.
-ENDLESS_SECONDS = 2.5
+# A loop is endless that computes for so many seconds of CPU time and sends nothing, or computes for so long and sends
+# so often: at least six times what the labs' right solutions do.
+ENDLESS_SECONDS = 6.0
 MANY_OPERATIONS = 2_000
 LOOK_SECONDS = 0.1  # of CPU time, between two looks at what a rank does
 GUARD = 8  # elements on either side of a tensor that the function must not touch
@@ -117,8 +116,8 @@ def _leave(report, directory, index):
 
 
 @contextlib.contextmanager
-def _endless_loops_end(ranks: int) -> Iterator[None]:
-    """Inside, EndlessLoop is raised where one of ``ranks`` is that computes for too long.
+def _endless_loops_end() -> Iterator[None]:
+    """Inside, EndlessLoop is raised where this rank computes for too long.
 
     Where it sends little, only the main thread's time counts, and only since it last communicated or imported
     something. So a machine that is busy, where everything takes more CPU time too, does not make a program endless. Not
@@ -128,7 +127,6 @@ def _endless_loops_end(ranks: int) -> Iterator[None]:
         yield
         return
 
-    longest = ENDLESS_SECONDS * min(1.0, (os.cpu_count() or 1) / ranks)
     first, start = recorder.count(), time.process_time()
     done, since = (first, len(sys.modules)), time.thread_time()
 
@@ -137,9 +135,9 @@ def _endless_loops_end(ranks: int) -> Iterator[None]:
         now = recorder.count(), len(sys.modules)
         if now != done:
             done, since = now, time.thread_time()
-        sends_on = now[0] - first > MANY_OPERATIONS and time.process_time() - start > longest
-        if sends_on or time.thread_time() - since > longest:
-            did = f"sent and received {now[0] - first:,} times" if sends_on else f"computed for {longest:.2g} s"
+        sends_on = now[0] - first > MANY_OPERATIONS and time.process_time() - start > ENDLESS_SECONDS
+        if sends_on or time.thread_time() - since > ENDLESS_SECONDS:
+            did = f"sent and received {now[0] - first:,} times" if sends_on else f"computed for {ENDLESS_SECONDS:.2g} s"
             raise EndlessLoop(f"{did} and came to no end: is this loop endless?")
 
     before = signal.signal(signal.SIGPROF, look)
@@ -187,7 +185,7 @@ class Player:
                 given = stack.enter_context(payloads())
             else:
                 stack.enter_context(no_other_way())
-            stack.enter_context(_endless_loops_end(case.ranks))
+            stack.enter_context(_endless_loops_end())
             value = self._function(*args, **case.options)
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()
