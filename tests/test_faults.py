@@ -3,9 +3,11 @@
 import errno
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 import torch.distributed as dist
 
@@ -13,7 +15,7 @@ from ringzero.grading import execute as grading
 from ringzero.grading import verdict
 from ringzero.lab import Check, budget, execute, fault
 from ringzero.lab.parameters import GraderFault
-from ringzero.processes import fence
+from ringzero.processes import fence, sandbox
 from ringzero.ranks import pool
 
 
@@ -141,3 +143,21 @@ def test_a_grader_without_room_for_files_gives_no_score(monkeypatch, tmp_path):
     monkeypatch.setattr(fence, "short_temporary_folder", lambda below: tmp_path / "no such folder")
     with pytest.raises(GraderFault, match="no room for its files"):
         grading.run(None, None)
+
+
+def test_one_students_threads_are_not_counted_against_another(monkeypatch):
+    """Where boxes share a user, the kernel's limit is far above a box's, and the grader counts each submission's."""
+    many = "import threading, time; [threading.Thread(target=time.sleep, args=(60,)).start() for _ in range(40)]"
+    command = [sys.executable, "-c", f"{many}; print(flush=True)"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as mine, subprocess.Popen(["sleep", "60"]) as other:
+        mine.stdout.readline()
+        monkeypatch.setattr(os, "getuid", lambda: 1000)
+        monkeypatch.setattr(sandbox, "_started", lambda: ([psutil.Process(mine.pid)] * (mine.poll() is None), []))
+        said = []
+        limits = sandbox.Limits(processes=30)
+        assert f"--nproc={30 * sandbox.OF_ONE_USER}" in sandbox.enclosed(["true"], [], limits)
+        with sandbox.MemoryWatch(limits, said.append):
+            assert mine.wait(30) == -signal.SIGKILL
+        assert other.poll() is None
+        other.kill()
+    assert said[0].startswith("PROCESS LIMIT")
