@@ -47,9 +47,9 @@ from traitlets import Bool, Dict, Float, Integer, TraitError, Unicode, default, 
 from ringzero.grading import readable, verdict, withheld
 from ringzero.grading import seal as seals
 from ringzero.grading.provisioner import BoxedKernelManager
-from ringzero.lab.parameters import GraderFault
 from ringzero.processes import die_with_parent, sandbox
 from ringzero.processes.disk_watch import DiskWatch
+from ringzero.processes.faults import GraderFault
 from ringzero.processes.fence import MARK, Fence, why_no_room
 
 ENGINE = "ringzero-grading"
