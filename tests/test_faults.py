@@ -17,6 +17,7 @@ from ringzero.lab import Check, budget, execute, fault
 from ringzero.lab.parameters import GraderFault
 from ringzero.processes import fence, sandbox
 from ringzero.ranks import pool
+from tests import test_grading
 
 
 @pytest.fixture(autouse=True)
@@ -161,3 +162,25 @@ def test_one_students_threads_are_not_counted_against_another(monkeypatch):
         assert other.poll() is None
         other.kill()
     assert said[0].startswith("PROCESS LIMIT")
+
+
+def test_a_fault_in_a_test_cell_is_graded_again(monkeypatch, tmp_path):
+    """As a full disk is: no score, the exit status says so, and the next run ends with all points."""
+    broken = tmp_path / "broken"
+    fails = f"import os\nfrom ringzero.lab.parameters import GraderFault\nif os.path.exists({str(broken)!r}):\n"
+    fails += '    raise GraderFault("no space is left")\n'
+    monkeypatch.setattr(test_grading, "TEST_DOUBLE", fails + test_grading.TEST_DOUBLE)
+    (tmp_path / "top").mkdir()
+    course, handed = test_grading.make_course(tmp_path / "top")
+    course.submit("ada", test_grading.LAB, handed.filled())
+    broken.touch()
+    done = test_grading.command("nbgrader", "autograde", test_grading.LAB, top=course.top)
+    assert done.returncode == 1
+    assert "no space is left" in done.stderr + done.stdout
+    found = verdict.read(course.root / "autograded" / "ada" / test_grading.LAB)
+    assert found.kind == verdict.GRADER
+    broken.unlink()
+    done = test_grading.command("nbgrader", "autograde", test_grading.LAB, top=course.top)
+    grade = course.grades(test_grading.LAB)["ada"]
+    assert test_grading.scores(grade, test_grading.FULL) == test_grading.FULL
+    assert grade.verdict.kind == verdict.OK
