@@ -1,0 +1,54 @@
+"""A notebook's functions as bytes that each process loads which has this package: cloudpickle, and what it lacks."""
+
+import functools
+import importlib
+import io
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import cloudpickle
+
+
+def dumps(value: Any) -> bytes:
+    """``value`` as ``pickle.loads`` takes it. Raises whatever the value raises that cannot be pickled."""
+    with io.BytesIO() as file:
+        _Pickler(file).dump(value)
+        return file.getvalue()
+
+
+class _Pickler(cloudpickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, functools._lru_cache_wrapper) and _is_by_value(obj.__module__):
+            return _empty_cache, (obj.cache_parameters(),), obj.__wrapped__, None, None, _fill
+        if isinstance(obj, functools.cached_property):  # Python 3.11's holds a lock
+            return functools.cached_property, (obj.func,), {"attrname": obj.attrname}
+        if isinstance(obj, ModuleType) and _reached(obj.__name__) is obj:  # such as torch._C._functions
+            return _reached, (obj.__name__,)
+        return super().reducer_override(obj)
+
+
+def _is_by_value(module: str) -> bool:
+    return module == "__main__" or module in cloudpickle.list_registry_pickle_by_value()
+
+
+def _empty_cache(parameters: dict[str, Any]) -> Callable:
+    def call(*args: Any, **options: Any) -> Any:
+        return call.function(*args, **options)  # type: ignore[attr-defined]
+
+    return functools.lru_cache(**parameters)(call)
+
+
+def _fill(cached: Any, function: Callable) -> None:
+    """Give a cache its function, which may call the cache by a global name."""
+    cached.__wrapped__.function = function
+    functools.update_wrapper(cached, function)
+
+
+def _reached(name: str) -> ModuleType | None:
+    """The module that is an attribute of its package and cannot be imported by its name; None if there is none."""
+    package, _, last = name.rpartition(".")
+    try:
+        return getattr(importlib.import_module(package), last) if package else None
+    except (ImportError, AttributeError):
+        return None
