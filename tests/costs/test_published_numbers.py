@@ -9,7 +9,7 @@ import pytest
 
 from tests.published.quantities import evaluate
 
-FOLDER = Path(__file__).parents[2] / "published"
+FOLDER = Path(__file__).parents[1] / "published"
 COMMITTED = (FOLDER / "published.json", FOLDER / "published2.json")
 
 

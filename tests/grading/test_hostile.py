@@ -31,7 +31,7 @@ from tests.in_turn import in_turn
 
 pytestmark = pytest.mark.skipif(sandbox.missing_ability() is not None, reason=f"{sandbox.missing_ability()}")
 
-CASES = Path(__file__).parents[2] / "hostile"
+CASES = Path(__file__).parents[1] / "hostile"
 SECRET = "swordfish"
 HAND_IN = "hand in"  # the section that is no cell
 SETTLE_SECONDS = 2.0

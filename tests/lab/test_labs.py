@@ -19,7 +19,7 @@ from nbgrader.utils import determine_grade, is_locked, is_solution
 from ringzero.grading import build_labs, sentences, submission
 from tests.live_notebook import assert_all_points, errors, grades, is_test, kernel_of, text_of
 
-HERE = Path(__file__).parents[2]
+HERE = Path(__file__).parents[1]
 LABS = sorted(path.stem for path in (HERE.parent / "solutions").glob("*.py"))
 WRONG = {lab: sorted((HERE / "mutants" / lab).glob("*.py")) for lab in LABS}
 every_lab = pytest.mark.parametrize("lab", LABS)
