@@ -66,6 +66,27 @@ NIGHTLY = {
     "test_the_slurm_script_trains_on_two_nodes_as_one_process_does",
 }  # fmt: skip
 
+# With ``--quick``: of each room what takes seconds. Files, and tests of other files.
+QUICK = {
+    "test_notation", "test_page_python", "test_recorded_on_gpus",  # book
+    "test_equal_to_torch_distributed", "test_ranks_agree_on_the_sign_of_zero",  # collectives
+    "test_costs", "test_unsynced_costs", "test_published_numbers",  # costs
+    "test_rooms", "test_public_surface", "test_doctor",  # course
+    "test_join", "test_leftover_gradients",  # data_parallel
+    "test_an_error_in_one_rank_is_not_explained_away",  # explain
+    "test_figures", "test_profiled",  # figures
+    "test_items", "test_feedback", "test_build_labs",  # grading
+    "test_claims", "test_traffic", "test_apart",  # lab
+    "test_prediction", "test_tasks",  # measure
+    "test_the_table_has_every_program_and_trainer", "test_nothing_of_ours_is_silently_wrong",  # peers
+    "test_memory_watch", "test_devices",  # ranks
+    "test_memory",  # record
+    "test_network", "test_planner", "test_steps",  # steps
+    "test_threads_have_streams_side_by_side", "test_part_of_a_batch_may_end_before_the_rest",  # strict
+    "test_presence",  # unsynced
+    "test_zero_groups", "test_zero_gradients_seen", "test_bytes_held_equal_the_formula_to_the_byte",  # zero
+}  # fmt: skip
+
 torch.set_num_threads(1)  # threads of one process wait for each other where the cores are taken by other tests
 
 # A call of ``launch`` that sets no limit gets one that no load on the machine makes it reach.
@@ -84,6 +105,11 @@ def group_of(nodeid):
     return Path(file).stem
 
 
+def names_of(item):
+    """By which ``NIGHTLY`` and ``QUICK`` may name it."""
+    return {Path(item.nodeid.partition("::")[0]).stem, group_of(item.nodeid), getattr(item, "originalname", "")}
+
+
 def pytest_configure(config):
     in_turn.thorough = config.getoption("thorough")
 
@@ -91,11 +117,13 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     """The slowest groups first. Of tests that are many and alike some, others with each commit."""
     left = set()
+    if config.getoption("quick"):
+        left |= {item for item in items if not names_of(item) & QUICK}
     for test, parts in PARTS.items():
         some = [item for item in items if test in item.nodeid]
         left |= {*some} - {*in_turn.in_turn(some, parts)}
     if not in_turn.thorough and not any(".py" in named for named in config.option.file_or_dir):  # a named file is whole
-        left |= {item for item in items if {group_of(item.nodeid), getattr(item, "originalname", "")} & NIGHTLY}
+        left |= {item for item in items if names_of(item) & NIGHTLY}
     config.hook.pytest_deselected(items=[*left])
     items[:] = [item for item in items if item not in left]
     places = {name: place for place, name in enumerate(SLOWEST)}
@@ -129,6 +157,7 @@ def pytest_addoption(parser):
         help="everything, as `make nightly`: every wrong solution, with other sizes and models too, all numbers of "
         "ranks, every hostile submission, and tests that take minutes; otherwise some, and others with each commit",
     )
+    parser.addoption("--quick", action="store_true", help="a few tests of each room, as `make quick`")
     parser.addoption("--published", metavar="FILE", help="check the package against this file of published numbers")
 
 
