@@ -17,7 +17,7 @@ from ringzero.lab import Check, budget, execute, fault
 from ringzero.lab.parameters import GraderFault
 from ringzero.processes import fence, sandbox
 from ringzero.ranks import pool
-from tests import test_grading
+from tests.grading import test_grading
 
 
 @pytest.fixture(autouse=True)

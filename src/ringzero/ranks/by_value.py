@@ -3,6 +3,7 @@
 import functools
 import importlib
 import io
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -23,8 +24,8 @@ class _Pickler(cloudpickle.Pickler):
             return _empty_cache, (obj.cache_parameters(),), obj.__wrapped__, None, None, _fill
         if isinstance(obj, functools.cached_property):  # Python 3.11's holds a lock
             return functools.cached_property, (obj.func,), {"attrname": obj.attrname}
-        if isinstance(obj, ModuleType) and _reached(obj.__name__) is obj:  # such as torch._C._functions
-            return _reached, (obj.__name__,)
+        if isinstance(obj, ModuleType) and _is_an_attribute_alone(obj):
+            return _attribute, (obj.__name__,)
         return super().reducer_override(obj)
 
 
@@ -45,10 +46,16 @@ def _fill(cached: Any, function: Callable) -> None:
     functools.update_wrapper(cached, function)
 
 
-def _reached(name: str) -> ModuleType | None:
-    """The module that is an attribute of its package and cannot be imported by its name; None if there is none."""
-    package, _, last = name.rpartition(".")
+def _is_an_attribute_alone(module: ModuleType) -> bool:
+    """Whether a module is found in its package, and not by an import of its name: such as torch._C._functions."""
+    if module.__name__ in sys.modules or "." not in module.__name__:
+        return False
     try:
-        return getattr(importlib.import_module(package), last) if package else None
+        return _attribute(module.__name__) is module
     except (ImportError, AttributeError):
-        return None
+        return False
+
+
+def _attribute(name: str) -> ModuleType:
+    package, _, last = name.rpartition(".")
+    return getattr(importlib.import_module(package), last)
