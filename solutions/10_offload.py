@@ -626,7 +626,7 @@ check.score()
 # Rank r's shard is chunk r of `chunk_bounds(numel, N)`, so shards may differ by one number, and may be empty. The
 # `all_gather(vector)` of lab 02 works in place, and cuts what it is given into N chunks. If every rank's row of a
 # matrix of N rows is equally long, row r *is* chunk r of `matrix.view(-1)`: make the rows as long as the longest shard
-# needs, and leave the rest of a shorter one unused. It takes integers too.
+# needs, and leave the rest of a shorter one unused. It takes integers too. torch's `dist.all_gather` does as well.
 #
 # **Guess first.** After the gather, rank 0 has rank 1's shard off by up to half a step. And its own, which it has
 # exactly? All ranks must compute with the *same* parameters. What follows?
@@ -656,7 +656,7 @@ def quantised_gather(shard, numel, block):
 from ringzero.lab import LIBRARY, Check, claims, harness
 from ringzero.lab.claims import quantised
 
-gather = {"harness": harness.quantised.gather_once, "built_from": (LIBRARY,)}
+gather = {"harness": harness.quantised.gather_once, "built_from": (LIBRARY, "all_gather")}
 check = Check("quantised_gather", points=4, world_size=WORLD_SIZE, device=DEVICE, **gather)
 even = check.run(size=128 * WORLD_SIZE, block=32, seed=1)
 uneven = check.run(size=1001, block=64, seed=2, kind="scales", ranks=4)
@@ -687,7 +687,7 @@ check.score()
 # and adds those up.
 #
 # `all_to_all(output, input)` sends chunk d of `input` to rank d, and puts what rank r sends at place r of `output`.
-# Rows of equal length help here, too.
+# Rows of equal length help here, too. torch's `dist.all_to_all_single` does as well.
 #
 # **Guess first.** Why not add up the integers, which are smaller? In which type would 4 ranks' sums fit, and which
 # scale would the sum have?
@@ -720,7 +720,7 @@ def quantised_reduce_scatter(vector, block):
 from ringzero.lab import LIBRARY, Check, claims, harness
 from ringzero.lab.claims import quantised
 
-reduce = {"harness": harness.quantised.reduce_once, "built_from": (LIBRARY,)}
+reduce = {"harness": harness.quantised.reduce_once, "built_from": (LIBRARY, "all_to_all")}
 check = Check("quantised_reduce_scatter", points=4, world_size=WORLD_SIZE, device=DEVICE, **reduce)
 even = check.run(size=128 * WORLD_SIZE, block=32, seed=1)
 uneven = check.run(size=1001, block=64, seed=2, kind="scales", ranks=4)

@@ -76,7 +76,7 @@ QUICK = {
     "test_an_error_in_one_rank_is_not_explained_away",  # explain
     "test_figures", "test_profiled",  # figures
     "test_items", "test_feedback", "test_build_labs",  # grading
-    "test_claims", "test_traffic",  # lab
+    "test_claims", "test_traffic", "test_apart",  # lab
     "test_prediction", "test_tasks",  # measure
     "test_the_table_has_every_program_and_trainer", "test_nothing_of_ours_is_silently_wrong",  # peers
     "test_memory_watch", "test_devices",  # ranks

@@ -250,23 +250,6 @@ def _limits_in_force():
 
 
 @check
-def witness() -> Finding:
-    from ringzero.processes import sandbox as boxes
-    from ringzero.processes import tap
-
-    if boxes.missing_ability.__wrapped__() is not None:
-        what = "no sandboxes, so the ranks' records are not compared with their network"
-        return Finding("witness", DEGRADED, what, "see sandbox")
-    missing = tap.why_not_here.__wrapped__()
-    if missing is None:
-        return Finding("witness", OK, "in grading, the ranks' records are compared with what their network carried")
-    what = f"in grading, the ranks' records are believed as they are: {missing}"
-    return Finding(
-        "witness", DEGRADED, what, "it takes packet sockets (packet(7)) and, in a container, the right to setns(2)"
-    )
-
-
-@check
 def cluster() -> Finding:
     from ringzero.ranks import cluster as emulated
 

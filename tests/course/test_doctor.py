@@ -19,7 +19,7 @@ from ringzero.processes import sandbox
 
 NAMES = ["Python", "torch", "GPUs", "cores", "memory", "ports", "ranks", "leftover ranks", "temporary files", "book",
          "labs", "grading"]  # fmt: skip
-OPTIONAL = ["chromium", "sandbox", "witness", "cluster"]
+OPTIONAL = ["chromium", "sandbox", "cluster"]
 
 
 def run(*options):

@@ -31,7 +31,7 @@ from ringzero import cli
 from ringzero.grading import ahead, autograde, execute
 from ringzero.grading import course as courses
 from ringzero.grading.verdict import Verdict
-from ringzero.processes import sandbox, tap
+from ringzero.processes import sandbox
 from tests.generated_profiles import Job, on_cpus, save
 from tests.grading.test_grading import LAB, TOP, make_course
 
@@ -316,7 +316,6 @@ def grade(tiny, monkeypatch, capfd):
     """``grade(LINE)``: `nbgrader autograde tiny` with these words, in this process. No notebook runs: each scores."""
     monkeypatch.chdir(tiny.top)
     monkeypatch.setattr(sandbox, "missing_ability", lambda: None)
-    monkeypatch.setattr(tap, "why_not_here", lambda: None)
     seen = SimpleNamespace(settings=[], students=[], waits=None, jobs=1, scheduler="")
 
     def run(nb, settings):

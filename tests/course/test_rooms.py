@@ -7,6 +7,7 @@ cells and of the labs' solutions. The table is the only place where the rules st
 import ast
 import functools
 import re
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -255,3 +256,13 @@ def test_a_page_is_read_cell_by_cell():
     cell = "```{code-cell} python\n:tags: [hide-input]\n%%ranks 4\nimport b\n```"
     page = f"import a\n\n{cell}\n\n```python\nimport c\n```\n"
     assert [(each.line, each.module) for each in imports("p.md", code_cells(page))] == [(6, "b")]
+
+
+# ---- tests
+
+
+def test_quick_has_tests_of_each_room():
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "--quick"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    rooms = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
+    assert set(re.findall(r"(?m)^tests/(\w+)/", said)) == rooms - {"gpu"}

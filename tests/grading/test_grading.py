@@ -129,7 +129,7 @@ CLASS = {
                    NOTHING, "student fault", "LabError" if BOXED else "did not end in a number"),
     "g_infinite_score": (lambda h: h.filled(double="class N(float):\n    def __rmul__(self, x): return float('nan')\n"
                                             "    def __eq__(self, x): return N(1)\ndouble = N"), {"test_double": 0},
-                         *(("ok", "") if BOXED else ("student fault", "did not end in a number"))),
+                         "ok", ""),
     "g_two_scores": (lambda h: h.filled(double="import sys\ndef double(x):\n    sys.displayhook(2.0)\n    return x"),
                      {"test_double": 0}, *(("ok", "") if BOXED else ("student fault", "did not end in a number"))),
     "h_reads_the_test": (lambda h: h.filled(double=READS_THE_TEST),

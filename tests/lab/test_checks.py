@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import sys
 import time
 
 import pytest
@@ -31,7 +30,6 @@ from ringzero.lab.runs import Case, Run
 from ringzero.lab.shown import drawing, explorer
 from ringzero.processes import plain
 from ringzero.ranks import Ranks, RankTimeout
-from ringzero.record import memory
 from ringzero.record.operation import Operation
 
 
@@ -473,82 +471,6 @@ def test_messages_are_made_of_the_data(function, holds):
     assert "because" in reason_of(function, lambda run: "because", of_data=True)  # a wrong result is said first
 
 
-def asks_for_the_backend(tensor):
-    dist.group.WORLD._get_backend(torch.device("cpu")).barrier().wait()
-
-
-def test_the_backend_under_the_process_group_is_closed():
-    assert "use the default process group" in reason_of(asks_for_the_backend, lambda run: None)
-
-
-def held_by(function, x):
-    """A harness: bytes that a rank holds after a call."""
-    with memory.MemoryTimeline(torch.nn.Linear(1, 1)) as measured:
-        kept = function(x)
-        measured.mark("called")
-    return {"held": measured.at("called").total, "kept": kept}
-
-
-def hoards(x):
-    return torch.zeros(x)
-
-
-def hoards_and_hides_it(x):
-    memory.MemoryTimeline._see_storage = lambda self, storage, kind="other": None
-    return torch.zeros(x)
-
-
-def hoards_and_hides_it_behind_a_class(x):
-    class Slim(memory.MemoryTimeline):
-        def at(self, name):
-            return memory.Snapshot(name, 0, 0.0, {"other": 8})
-
-    memory.MemoryTimeline = held_by.__globals__["memory"].MemoryTimeline = Slim
-    return torch.zeros(x)
-
-
-def hoards_and_has_the_code_changed(x):
-    memory.MemoryTimeline._snapshot.__code__ = (lambda *_: globals()["Snapshot"]("called", 0, 0.0, {})).__code__
-    return torch.zeros(x)
-
-
-def hoards_and_changes_a_constant(x):
-    memory.KINDS = (*memory.KINDS[1:], "parameters")
-    return torch.zeros(x)
-
-
-def hoards_and_lies_about_sizes(x):
-    torch.UntypedStorage.nbytes = lambda self: 0
-    return torch.zeros(x)
-
-
-def hoards_and_takes_the_module_away(x):
-    memory.MemoryTimeline._see = lambda *args: []
-    del sys.modules["ringzero.record.memory"]
-    return torch.zeros(x)
-
-
-@pytest.mark.parametrize(
-    ("function", "what"),
-    [
-        (hoards, None),
-        (hoards_and_hides_it, "ringzero.record.memory.MemoryTimeline._see_storage"),
-        (hoards_and_hides_it_behind_a_class, "ringzero.record.memory.MemoryTimeline"),
-        (hoards_and_has_the_code_changed, "ringzero.record.memory.MemoryTimeline._snapshot"),
-        (hoards_and_changes_a_constant, "ringzero.record.memory.KINDS"),
-        (hoards_and_lies_about_sizes, "torch.UntypedStorage.nbytes"),
-        (hoards_and_takes_the_module_away, "ringzero.record.memory.MemoryTimeline._see"),
-    ],
-)
-def test_what_replaces_what_ranks_are_measured_with_has_no_points(function, what):
-    check = make(function, harness=held_by)
-    run = check.run(1000)
-    check.that("holds little", run, lambda run: f"{run.reports[0].held} bytes" if run.reports[0].held > 100 else None)
-    assert check.score() == 0
-    replaced = f"a program replaced what ranks are measured with: {what}, on rank 0"
-    assert (replaced if what else "4008 bytes") in check.verdicts[0].why
-
-
 def test_a_cell_that_does_not_parse_is_not_checked_by_what_it_replaced(monkeypatch):
     cells = ["", "def mine(x):\n    return x", "mine(3)", "def mine(x):\n    return x +", "print(mine)"]
     names = {"mine": double, "In": cells}
@@ -590,10 +512,11 @@ def test_hang_names_the_ranks_and_keeps_what_was_done():
 
 def test_a_hang_is_seen_long_before_the_time_is_up(monkeypatch):
     monkeypatch.setattr(budget, "CALL_SECONDS", 600.0)
+    start = time.monotonic()
     points, reasons = verdict(absent_for_large, 10, 200)
     assert points == 2
     assert "rank 1 had returned" in reasons[1]
-    assert budget._hangs["absent_for_large"].seconds < 0.5 * budget.CALL_SECONDS
+    assert time.monotonic() - start < 0.5 * budget.CALL_SECONDS
 
 
 def test_ranks_that_are_done_long_before_a_slow_one():
@@ -649,23 +572,15 @@ def test_a_function_that_calls_a_hanging_one_is_not_run(launches):
     assert check.score() == 4
 
 
-def test_all_hangs_together_stay_within_the_budget(monkeypatch):
-    assert budget.call_seconds() == 20.0
-    budget.hung(handle.Handle("a"), 20.0, "a hung")
-    spent, calls = 20.0, 0
-    while spent < budget.ALL_HANGS_SECONDS - 1:
-        seconds = budget.call_seconds()
-        assert 1.0 <= seconds <= 5.0
-        budget.hung(handle.Handle(f"function {calls}"), seconds, "hung")
-        spent, calls = spent + seconds, calls + 1
-    assert calls >= 3
-    assert spent <= budget.ALL_HANGS_SECONDS
-    assert budget.call_seconds() == 1.0
+def test_a_hang_takes_no_time_from_other_functions(monkeypatch):
+    monkeypatch.setattr(budget.os, "cpu_count", lambda: 2)
+    for each in range(10):
+        budget.hung(handle.Handle(f"function {each}"), "hung")
+    assert [budget.call_seconds(ranks) for ranks in (1, 2, 3, 4)] == [20.0, 20.0, 30.0, 40.0]
 
 
-def test_a_new_version_gets_its_time_back():
+def test_a_new_version_of_what_hung_is_run():
     verdict(absent, 10)
-    assert budget.call_seconds() <= 5
 
     def better(tensor):
         step(tensor)
@@ -673,7 +588,16 @@ def test_a_new_version_gets_its_time_back():
     better.__name__ = "absent"
     points, _ = verdict(better, 10)
     assert points == 4
-    assert budget.call_seconds() == 20.0
+
+
+def test_what_uses_a_class_that_hung_is_not_run(launches):
+    names = {"dist": dist}
+    exec("class Stuck:\n    def put(self):\n        if dist.get_rank() != 1:\n            dist.barrier()", names)
+    exec("def caller(tensor):\n    Stuck().put()", names)
+    budget.hung(handle.of(names["Stuck"]), "Stuck hung")
+    _, reasons = verdict(names["caller"], 10)
+    assert "not run: it calls Stuck, and Stuck hung" in reasons[0]
+    assert len(launches) == 0
 
 
 @pytest.mark.parametrize(("share", "slowdown", "passes"), [(0.5, 1.0, True), (0.9, 1.0, False), (0.9, 3.0, True)])
@@ -698,7 +622,7 @@ def test_slow_but_right_passes_though_all_cases_together_take_longer(monkeypatch
     check.that("ends", every, lambda run: None)
     assert check.score() == 4 * passes
     assert calls == ([3, 2, 1] if passes else [3])
-    assert ("no end after 18 s" in str(check.verdicts[0].why)) == (not passes)
+    assert ("no end after" in str(check.verdicts[0].why)) == (not passes)
 
 
 def test_a_busy_machine_gives_a_case_one_more_call_and_more_time(monkeypatch):
@@ -711,7 +635,8 @@ def test_a_busy_machine_gives_a_case_one_more_call_and_more_time(monkeypatch):
 
     monkeypatch.setattr(execute.ringzero, "launch", launch)
     points, (why,) = verdict(absent, 10)
-    assert (points, times) == (0, [20.0, 60.0])
+    seconds = budget.call_seconds(3)
+    assert (points, times) == (0, [seconds, 3 * seconds])
     assert "no end after" in why
 
 
@@ -731,7 +656,7 @@ def test_a_loop_is_endless_that_computes_and_sends_nothing_or_too_much(monkeypat
     monkeypatch.setattr(on_rank.recorder, "count", lambda: sent)
     start = time.thread_time()
     expected = contextlib.nullcontext() if words is None else pytest.raises(on_rank.EndlessLoop, match=words)
-    with expected, on_rank._endless_loops_end(ranks=1):
+    with expected, on_rank._endless_loops_end():
         while time.thread_time() - start < 0.6:
             sent += sends_each
 
@@ -743,7 +668,6 @@ def test_lab_launch_counts_hangs(monkeypatch):
     monkeypatch.setattr(budget, "CALL_SECONDS", 2.0)
     with pytest.raises(RankTimeout):
         launch(absent, torch.zeros(3), world_size=2, device="cpu")
-    assert 1.0 <= budget._hangs["absent"].seconds <= 2.0
     with pytest.raises(LabError, match="absent: not run again: absent hung"):
         launch(absent, torch.zeros(3), world_size=2, device="cpu")
 

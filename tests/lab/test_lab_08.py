@@ -268,14 +268,13 @@ def ways_out():
         try:
             call()
             return "open"
-        except (RuntimeError, PermissionError) as error:
+        except RuntimeError as error:
             return str(error)
 
     ways = {
         "group": lambda: dist.new_group(backend="gloo"),
         "store": lambda: dist.distributed_c10d._get_default_store().set("a", "b"),
         "own store": lambda: dist.HashStore(),
-        "file": lambda: open("/dev/null", "w").close(),
     }
     with payloads() as sent:
         found["inside"] = {way: tried(way, call) for way, call in ways.items()}

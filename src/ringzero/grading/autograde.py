@@ -42,7 +42,6 @@ from ringzero.grading.fingerprint import differing, fingerprint
 from ringzero.grading.last_grading import LastGrading, Outcome
 from ringzero.grading.progress import Progress
 from ringzero.grading.validate import TABLE, ShowsTables
-from ringzero.processes import tap
 from ringzero.processes.fence import end_leftovers, why_not_in_the_usual_folder
 from ringzero.processes.leftovers import regular
 
@@ -130,8 +129,6 @@ class CourseAutograde(nbgrader.converters.Autograde):
         if why:
             self.log.error(why)
             raise NbGraderException(why)
-        if self._execution.sandbox and (why := tap.why_not_here()) is not None:
-            self.log.warning("The ranks' records are believed as they are, for their network cannot be seen: %s", why)
         if said := why_not_in_the_usual_folder():
             self.log.warning("%s", said[0].upper() + said[1:])
         what = f"nbgrader autograde {self.coursedir.assignment_id}"

@@ -49,7 +49,8 @@ from ringzero.grading import seal as seals
 from ringzero.grading.provisioner import BoxedKernelManager
 from ringzero.processes import die_with_parent, sandbox
 from ringzero.processes.disk_watch import DiskWatch
-from ringzero.processes.fence import MARK, Fence
+from ringzero.processes.faults import GraderFault
+from ringzero.processes.fence import MARK, Fence, why_no_room
 
 ENGINE = "ringzero-grading"
 STUDENT, TESTS, RANKS = "student", "tests", "ranks"  # folders: of the kernels' files, and of all that ranks write
@@ -64,15 +65,12 @@ STOP_PRINTING = 20  # a cell that printed this many times the output limit is in
 SIGNS = {  # words in the reasons of a check's table, or in its error, that mean more than a wrong result
     verdict.LIMIT: re.compile(r"no end after \d+ s: .*"),
     verdict.STUDENT: re.compile(r"rank \d+ (raised|was ended by|ended with exit|was killed) .*"),
-    verdict.TAMPERING: re.compile(
-        r"\S+ cannot be had: the notebook's kernel gave something else for it .*"
-        r"|the ranks' records are not what crossed the network: .*"
-        r"|a program replaced what ranks are measured with: .*"
-    ),
+    verdict.TAMPERING: re.compile(r"\S+ cannot be had: the notebook's kernel gave something else for it .*"),
 }
 MOST_UNREADABLE = 100  # messages of a cell
 ANSWER_SECONDS = 30  # for a kernel between two cells to say that it is there
 LAST_RESORT_SECONDS = 30  # after the notebook's time, for a kernel that keeps its reader from looking at the clock
+KILLED = re.compile(r"KERNEL DIED in cell \[\d+\] \(SIGKILL\)")  # a note
 SHOWN = ("stream", "display_data", "execute_result", "update_display_data", "error")  # messages that are outputs
 DEVICES = ("auto", "cpu", "cuda", "strict")  # that a lab takes
 # What is read of a cell. Not the messages of widgets: they could have the grader keep, hide and send what they like.
@@ -196,6 +194,8 @@ class ExecuteWithPapermill(NbGraderPreprocessor):
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = after.outputs, after.execution_count
         notes += settle(nb)
+        if ours := [sentence for kind, sentence in notes if kind == verdict.GRADER]:
+            raise GraderFault(ours[0])  # no score; the next run grades the submission again
         resources["ringzero_verdict"] = _verdict(notes, seconds)
         return nb, resources
 
@@ -232,8 +232,18 @@ runner: ContextVar[Callable | None] = ContextVar("runner", default=None)
 def run(nb, settings):
     """Run a copy of ``nb``: the cells as they came out, what happened as ``[(kind, sentence)]``, the seconds it took.
 
-    Raises only for faults of the grader, such as a kernel that does not start.
+    A student's kernel that SIGKILL ended may have been ended from outside: then the notebook runs a second time, which
+    counts. Raises only for faults of the grader, such as a kernel that does not start, or no room on the disk.
     """
+    ran, notes, seconds = _run(nb, settings)
+    if any(KILLED.match(sentence) for _, sentence in notes) and verdict.LIMIT not in dict(notes):
+        ran, notes, seconds = _run(nb, settings)
+    if (why := why_no_room()) is not None:
+        raise GraderFault(why)
+    return ran, notes, seconds
+
+
+def _run(nb, settings):
     box = settings.box
     kernel = nb.metadata.get("kernelspec", {}).get("name") or "python3"
     nb = load_notebook_node(_with_a_place_for_parameters(nb))
@@ -532,6 +542,7 @@ class GradingClient(PapermillNotebookClient):
                     over = f"TIME LIMIT in cell [{number}]: the notebook's kernel was ended"
                     self._end(cell, number, verdict.LIMIT, "TimeLimit", over)
                     continue
+                self._blame_nobody_for_the_tests_kernel()
                 over = f"KERNEL DIED in cell [{number}]{self._how_the_kernel_ended()}"
                 self._end(cell, number, verdict.STUDENT, "KernelDied", over)
             except CellTimeoutError:
@@ -539,6 +550,12 @@ class GradingClient(PapermillNotebookClient):
                 self._end(cell, number, verdict.LIMIT, "TimeLimit", over)
             finally:
                 self.nb_man.cell_complete(cell, cell_index=index)
+
+    def _blame_nobody_for_the_tests_kernel(self):
+        """Raise GraderFault if the tests' kernel ended, and not because of what it read of the student's."""
+        limited = any(kind == verdict.LIMIT for kind, _ in self.notes)
+        if self.box is not None and not limited and not run_sync(self._tests[0].is_alive)():
+            raise GraderFault("the kernel of the test cells ended")
 
     def _how_the_kernel_ended(self):
         process = getattr(self.km.provisioner, "process", None)
@@ -609,7 +626,9 @@ def settle(nb):
             continue
         where = f"cell [{cell.execution_count or '-'}]"
         error = next((output for output in cell.outputs if output.output_type == "error"), None)
-        if error is not None and error.ename not in ("NotRun", "KernelDied", "TimeLimit"):
+        if error is not None and utils.is_grade(cell) and error.ename == GraderFault.__name__:
+            notes.append((verdict.GRADER, f"{where}: {error.evalue}"))
+        elif error is not None and error.ename not in ("NotRun", "KernelDied", "TimeLimit"):
             said = "" if utils.is_grade(cell) else error.evalue  # a test's message may tell what is hidden
             first = f"{error.ename}: {said}".splitlines()[0].rstrip(": ")
             notes.append((verdict.STUDENT, f"{where}: {_shortened(first)}"))

@@ -1,11 +1,12 @@
-"""How long a lab's calls may hang: 20 s for the first, and 10 s for all that follow.
+"""How long a lab's call may take: 20 s where each rank has a core, whatever other functions did.
 
-A function that deadlocks is called by many cells. Paying the full time in each would cost a student minutes and a
-grader hours. So a function that hung is not run again, nor is one that calls it, until its cell is run anew; and
-after a hang other calls get less time. Calls that end, however slow, cost nothing. Where the time is up and the machine
-is busy with other things, a call gets another chance, and more time (``slowdown``).
+A function that hangs is called by many cells. Paying the full time in each would cost a student minutes and a grader
+hours. So a function or class that hung is not run again, nor is one that uses it, until its cell is run anew. Where
+ranks share cores, a call gets so many times more. Where the time is up and the machine is busy with other things, a
+call gets another chance, and more time (``slowdown``).
 """
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,30 +18,24 @@ from ringzero.lab.parameters import LabError
 from ringzero.ranks import RankTimeout
 
 CALL_SECONDS = 20.0
-AFTER_A_HANG_SECONDS = 5.0
-ALL_HANGS_SECONDS = 30.0
 BUSY = 1.5  # from this slowdown on a call may have been too slow because of the machine
 MOST_PATIENCE = 5.0  # times the usual seconds
 PROBE_SECONDS = 0.1
 
 
 class Hang(NamedTuple):
-    """A function that ran out of time, the seconds it took, and the sentence that says so."""
+    """A function that ran out of time, and the sentence that says so."""
 
     function: Handle
-    seconds: float
     what: str
 
 
 _hangs: dict[str, Hang] = {}  # function name -> Hang
 
 
-def call_seconds() -> float:
-    """The time the next call gets."""
-    lost = sum(hang.seconds for hang in _hangs.values())
-    if not lost:
-        return CALL_SECONDS
-    return max(1.0, min(AFTER_A_HANG_SECONDS, (ALL_HANGS_SECONDS - lost) / 2))
+def call_seconds(ranks: int = 1) -> float:
+    """The time that a call on so many ranks gets: as long as it takes to give each ``CALL_SECONDS`` of a core."""
+    return CALL_SECONDS * max(1.0, ranks / (os.cpu_count() or 1))
 
 
 def slowdown() -> float:
@@ -57,10 +52,9 @@ def patience() -> float | None:
     return min(slower, MOST_PATIENCE) if slower >= BUSY else None
 
 
-def hung(function: Handle, seconds: float, what: str) -> None:
-    """Remember that ``function`` ran out of its ``seconds``."""
-    before = _hangs[function.name].seconds if function.name in _hangs else 0.0
-    _hangs[function.name] = Hang(function, before + seconds, what)
+def hung(function: Handle, what: str) -> None:
+    """Remember that ``function`` ran out of its time."""
+    _hangs[function.name] = Hang(function, what)
 
 
 def why_not_again(*functions: Handle) -> str | None:
@@ -70,7 +64,7 @@ def why_not_again(*functions: Handle) -> str | None:
     for name, hang in list(_hangs.items()):
         now = current.get(name) or handle.newest(hang.function)
         if (now.version, now.code) != (hang.function.version, hang.function.code):
-            del _hangs[name]  # another version: what the old one cost no longer counts
+            del _hangs[name]  # another version
     first = functions[0]
     if first.name in _hangs:
         return f"not run again: {_hangs[first.name].what}"
@@ -88,9 +82,9 @@ def launch(fn: Callable, *args: Any, **options: Any) -> ringzero.Ranks:
     known = why_not_again(function)
     if known is not None:
         raise LabError(f"{function.name}: {known}.")
-    seconds, start = options.pop("timeout", call_seconds()), time.monotonic()
+    options.setdefault("timeout", call_seconds(options.get("world_size", 2)))
     try:
-        return ringzero.launch(fn, *args, timeout=seconds, **options)
+        return ringzero.launch(fn, *args, **options)
     except RankTimeout:
-        hung(function, min(seconds, time.monotonic() - start), f"{function.name} hung")
+        hung(function, f"{function.name} hung")
         raise

@@ -8,7 +8,8 @@
 
 A claim is a function of a ``Run`` that returns None, or the reason why it does not hold. All runs are made when the
 score is asked for, in one launch for each number of ranks. Whatever the function does (raises, hangs, returns nonsense)
-is a claim that does not hold and a reason in the table, never a traceback.
+is a claim that does not hold and a reason in the table, never a traceback. What the student's code did not cause is no
+reason: ``score`` raises GraderFault.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ import torch
 
 from ringzero.lab import execute, failure, handle, hidden
 from ringzero.lab.claims import traffic
-from ringzero.lab.parameters import cells_that_ran
+from ringzero.lab.parameters import GraderFault, cells_that_ran
 from ringzero.lab.runs import NOT_RUN, Case, Claim, Run
 from ringzero.lab.table import Row, Table
 from ringzero.ranks import devices
@@ -138,7 +139,10 @@ class Check:
         self._claims.append((text, runs, claim, weight, hidden.is_declared_hidden()))
 
     def score(self) -> float:
-        """Make the runs, show the table and return the points, a number from 0 to ``points``."""
+        """Make the runs, show the table and return the points, a number from 0 to ``points``.
+
+        Raises GraderFault where the machine or the check itself failed.
+        """
         with _quiet():
             self._execute()
             self.verdicts = [self._judge(*claim) for claim in self._claims]
@@ -174,9 +178,10 @@ class Check:
             self._made += some
             try:
                 execute.execute(some, students, self._harness, self._device_of(-ranks, strict), ended)
-            except Exception as error:  # ours, not the student's; still a sentence in a table
-                for run in some:
-                    run.problem = f"the check itself failed ({type(error).__name__}: {error}); report this"
+            except GraderFault:
+                raise
+            except Exception as error:  # ours, not the student's
+                raise GraderFault(f"the check itself failed ({type(error).__name__}: {error}); report this") from error
 
     def _device_of(self, ranks, strict):
         device = devices.of_a_check(self.device, ranks)

@@ -11,15 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import ringzero
-from ringzero.lab import budget, failure
-from ringzero.lab.altered import ALTERED
+from ringzero.lab import budget, failure, fault
 from ringzero.lab.handle import Handle
-from ringzero.lab.on_rank import GO_ON, play
+from ringzero.lab.on_rank import GO_ON, entered, play
+from ringzero.lab.parameters import GraderFault
 from ringzero.lab.runs import Run
 from ringzero.processes import plain, sandbox
 from ringzero.ranks import RankError, RankTimeout
-from ringzero.ranks.witness import FORGED
-from ringzero.record.operation import COMMUNICATION, Operation
+from ringzero.record.operation import Operation
 
 MOST_ENDED = 4  # cases of a check that end a process; new ones take seconds, and what is left is not run
 LARGEST_REPORT = 2**28  # bytes of what one rank leaves of one case; the process that reads them has no limit of its own
@@ -33,6 +32,8 @@ def execute(
 
     Each calls the first of ``students``; with a ``harness``, the harness with all students as its first arguments.
     ``ended`` grows by what is said of each case that ends a process, as a message does that is larger than its room.
+
+    Raises GraderFault where the ranks cannot start, or fail also without the student's code.
     """
     ended = [] if ended is None else ended
     problem = next((student.problem for student in students if student.problem), None)
@@ -50,7 +51,7 @@ def execute(
 def _launch(runs, students, harness, device, ended):
     """One launch of all ``runs``. Returns those that must be run again, in a launch of their own."""
     name, ranks = students[0].name, runs[0].world_size
-    seconds = budget.call_seconds() * runs[0].patience
+    seconds = budget.call_seconds(ranks) * runs[0].patience
     with tempfile.TemporaryDirectory(prefix="ringzero-lab-") as directory:
         sandbox.open_to_ranks(directory)
         start, error, printed = time.time(), None, []
@@ -62,17 +63,11 @@ def _launch(runs, students, harness, device, ended):
             printed = done.output
         except RankError as caught:
             error, printed = caught, caught.output
-        except (RuntimeError, TypeError, ValueError) as caught:
+        except (TypeError, ValueError) as caught:
             return _fail(runs, failure.one_line(caught))
+        except (RuntimeError, OSError) as caught:
+            raise GraderFault(f"the ranks could not run ({failure.one_line(caught)})") from caught
         of_case = [[_report(directory, index, rank) for rank in range(ranks)] for index in range(len(runs))]
-        forged = str(error) if error is not None and str(error).startswith(FORGED) else None
-        if error is None and sandbox.limits_asked_for() is not None and device == "cpu" and not runs[0].case.strict:
-            forged = _other_records(of_case, done.trace)
-        forged = forged or _altered(of_case)
-        if forged is not None:  # then nothing that these ranks say counts
-            for run in runs:
-                run.printed = printed
-            return _fail(runs, failure.one_line(forged))
         for index, run in enumerate(runs):
             reports = of_case[index]
             run.printed = printed
@@ -86,6 +81,8 @@ def _launch(runs, students, harness, device, ended):
                 failed = [rank for rank in range(ranks) if "error" in reports[rank]]
                 first = min(failed, key=lambda rank, reports=reports: reports[rank]["time"])
                 run.problem = failure.raised(first, reports[first], students[0])
+                if _is_tried_again(run, run.problem, True, device):
+                    return runs[index:]
                 start = max(report["time"] for report in reports)
                 continue
             if error is None and index and not any(reports):
@@ -101,10 +98,13 @@ def _launch(runs, students, harness, device, ended):
                     run.problem = failure.why_stuck(error) + failure.called_in(error, students[0])
                 else:
                     run.problem = failure.no_end(error, had, reports, students[0])
-                return _hung(run, runs[index + 1 :], students[0], had)
+                return _hung(run, runs[index + 1 :], students[0])
             run.problem = _what_failed(error, reports, students[0])
+            said = f"{run.problem} {error} {' '.join(printed)}" if error is not None else run.problem
+            if _is_tried_again(run, said, all(entered(directory, rank).exists() for rank in range(ranks)), device):
+                return runs[index:]
             if any(report is not None and report.get("endless") for report in reports):
-                return _hung(run, runs[index + 1 :], students[0], time.time() - start)
+                return _hung(run, runs[index + 1 :], students[0])
             if error is not None and (error.rank >= len(reports) or reports[error.rank] is None):
                 ended.append(f"{name} ended a process with {run.case}")
             if failure.same_everywhere(reports) == "NotImplementedError":
@@ -113,37 +113,26 @@ def _launch(runs, students, harness, device, ended):
     return []
 
 
-def _other_records(of_case, trace):
-    """What reports say otherwise than the ranks' records, which were held against the network; None if they agree."""
-    for rank in range(len(of_case[0])):
-        reports = [reports[rank] for reports in of_case if reports[rank] is not None]
-        reported = [_what(op) for report in reports for op in map(Operation._make, report.get("operations", []))]
-        recorded = [_what(op) for op in trace if op.rank == rank and op.stream == COMMUNICATION]
-        if reported != recorded:
-            return (
-                f"{FORGED}: rank {rank} reported {len(reported)} operations other than the {len(recorded)} it recorded"
-            )
-    return None
+def _is_tried_again(run, said, is_entered, device):
+    """Whether a failed run is made again, because the machine may have caused what is ``said`` of it.
+
+    ``is_entered``: whether all ranks came to the student's code. Raises GraderFault if the machine is the cause again.
+    """
+    if is_entered and not fault.may_be_ours(said):
+        return False
+    if not run.tried_again:
+        run.tried_again = True
+        return True
+    why = fault.why_machine_fails(run.world_size, device) or (None if is_entered else run.problem)
+    if why is not None:
+        raise GraderFault(f"the ranks failed, also without the student's code ({why})")
+    return False
 
 
-def _altered(of_case):
-    """What a rank was measured with that a program had replaced, in words; None if all was as it is in the package."""
-    for reports in of_case:
-        for rank, report in enumerate(reports):
-            if report is not None and (name := report.get("altered")) is not None:
-                return f"{ALTERED}: {name}, on rank {rank}"
-    return None
-
-
-def _what(op):
-    """Of an operation, what does not change after it began."""
-    return op.kind, op.rank, op.bytes, op.dtype, op.peer, op.group, tuple(op.members), op.tag
-
-
-def _hung(run, after, student, seconds):
+def _hung(run, after, student):
     """Remember that the student's function came to no end in ``run``; those ``after`` it are not made."""
     what = f"{student.name} hung with {run.case}"
-    budget.hung(student, seconds, f"{what}: {run.problem}")
+    budget.hung(student, f"{what}: {run.problem}")
     return _fail(after, f"not run: {what}")
 
 

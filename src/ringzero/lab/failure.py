@@ -117,6 +117,8 @@ def _function(frame, student):
 def ended(error: RankError, rank: int, student: Handle) -> str:
     """How a rank ended that left no report: killed by a signal, by ``os._exit``, or by gloo (a wrong size)."""
     said = str(error).split("\n\n")[0].splitlines()
+    if said and said[0].endswith("failed:"):  # before the student's function was called: its code does not load there
+        return one_line(f"rank {rank} raised {said[-1].strip()}")
     sizes = re.search(r"(\d+) vs (\d+)\. Received data size", error.output[rank] if rank < len(error.output) else "")
     if said and "disagree" in said[0]:
         text = one_line(said[0], longest=700)

@@ -5,7 +5,9 @@ from the check's own kernel, in a grader from another one (``students_kernel``).
 """
 
 import dis
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from ringzero.lab import students_kernel
@@ -21,7 +23,7 @@ class Handle(NamedTuple):
 
     ``version``       counts its definitions: running its cell again makes another version, even of the same text
     ``code``          the pickled function with all it refers to; only ranks load it
-    ``instructions``  its bytecode, by which it is found in the ``code`` of a function that calls it; empty for a class
+    ``instructions``  its bytecode, or its longest method's, by which it is found in the ``code`` of what uses it
     ``problem``       why there is no code, as a sentence, else None
     ``globals``       the global names that it assigns to
     ``cells``         in which cells it is written, as tracebacks name them: "cell [7]"; of a class, its methods
@@ -36,7 +38,7 @@ class Handle(NamedTuple):
     globals: tuple[str, ...] = ()
 
     def is_called_by(self, other: "Handle") -> bool:
-        """Whether the other function refers to this one: its pickle then carries this one's name and bytecode."""
+        """Whether the other refers to this function or class: its pickle then carries this one's name and bytecode."""
         return bool(self.instructions) and self.instructions in other.code and self.name.encode() in other.code
 
 
@@ -47,7 +49,7 @@ def of(function: str | Callable) -> Handle:
     """The handle of what the notebook calls by this name now (a function can be given itself)."""
     if isinstance(function, str) and students_kernel.is_apart():
         return _from_the_students_kernel(function)
-    import cloudpickle
+    from ringzero.ranks import by_value
 
     if isinstance(function, str):
         name, value = function, notebook_names().get(function)
@@ -63,13 +65,25 @@ def of(function: str | Callable) -> Handle:
         what = "not defined" if value is None else f"{value!r}, not a function"
         return Handle(name, version, problem=f"{name} is {what}: run the cell that defines it, then this one")
     try:
-        code = cloudpickle.dumps(value)
+        _send_the_notebooks_modules()
+        code = by_value.dumps(value)
     except Exception as error:
         why = " ".join(str(error).split())[:300]
         problem = f"{name} cannot be sent to the ranks ({why}): create what it needs inside it"
         return Handle(name, version, problem=problem)
-    instructions = getattr(getattr(value, "__code__", None), "co_code", b"")
+    instructions = max((each.co_code for each in codes_of(value)), key=len, default=b"")
     return Handle(name, version, code, instructions, cells=_cells(value), globals=_globals(value))
+
+
+def _send_the_notebooks_modules():
+    """Modules of the notebook's own folder, which a cell may have written, go along: ranks may not see that folder."""
+    import cloudpickle
+
+    here, sent = Path.cwd(), cloudpickle.list_registry_pickle_by_value()
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is not None and Path(file).parent == here and name not in {"__main__", *sent}:
+            cloudpickle.register_pickle_by_value(module)
 
 
 def _from_the_students_kernel(name):

@@ -95,6 +95,7 @@ class Run:
     device: str = "cpu"
     twin: "Run | None" = None  # the same call on gloo, of a strict one
     patience: float = 1.0  # how many times the usual time it gets: more after a call that a busy machine made too slow
+    tried_again: bool = False  # after a failure that the machine may have caused
     wrong_on_gloo: str | None = None  # why the claim did not hold there; then this one is not made
 
     @property

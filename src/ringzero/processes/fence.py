@@ -21,6 +21,7 @@ from ringzero.processes.temporary import LONGEST, short_temporary_folder
 
 MARK = "RINGZERO_GRADING"
 BELOW = len("/rz-grade-4194304-abcdefgh/ranks")  # the longest name of a folder that ranks have their sockets in
+ROOM_BYTES, ROOM_FILES = 2**24, 64  # what a notebook needs at least
 SWEEP_SECONDS = 60.0  # a killed process that is still there after this cannot be killed
 
 
@@ -92,6 +93,17 @@ def why_not_in_the_usual_folder() -> str | None:
         f"grading has its files in {used}, and not in {usual}: the name is too long for sockets in it, "
         f"{len(usual)} characters where {LONGEST - BELOW - 1} fit"
     )
+
+
+def why_no_room() -> str | None:
+    """Why the folder in which grading has its files has no room for a notebook's, as a sentence; None if it has."""
+    try:
+        with tempfile.TemporaryDirectory(dir=short_temporary_folder(BELOW)) as folder:
+            for number in range(ROOM_FILES):
+                Path(folder, str(number)).write_bytes(bytes(ROOM_BYTES // ROOM_FILES))
+    except OSError as error:
+        return f"grading has no room for its files: {error}"
+    return None
 
 
 def end_leftovers() -> None:

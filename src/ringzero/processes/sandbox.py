@@ -34,6 +34,7 @@ TO_RANKS = (*PASSED_ON, "TMPDIR", "RINGZERO_GRADING", ASKED_FOR)  # and what beg
 OF_DEVICES = ("CUDA_", "NVIDIA_", "NCCL_", "GLOO_", "MALLOC_")
 INSIDE = {"TMPDIR": "/tmp", "IPYTHONDIR": "/tmp/ipython", "MPLCONFIGDIR": "/tmp/matplotlib", "USER": "student"}
 LOOK_SECONDS = 0.5
+OF_ONE_USER = 16  # boxes that an ordinary user may have at a time, each with all its processes
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,14 @@ class Limits:
 
 def enclosed(command: Iterable[str], writable: Iterable[Path], limits: Limits, directory: str = "/tmp") -> list[str]:
     """The command line that runs ``command`` in a box, in which only the folders ``writable`` are not its own."""
-    box = ["prlimit", f"--nproc={limits.processes}", f"--fsize={limits.file}", "--nofile=4096", "--core=0", "--"]
+    box = [
+        "prlimit",
+        f"--nproc={_most_of_the_user(limits)}",
+        f"--fsize={limits.file}",
+        "--nofile=4096",
+        "--core=0",
+        "--",
+    ]
     box += ["bwrap", "--die-with-parent", "--new-session", "--unshare-pid", "--unshare-net", "--unshare-ipc"]
     box += ["--unshare-uts", "--unshare-cgroup-try", "--hostname", "localhost", "--cap-drop", "ALL"]
     box += _system()
@@ -94,6 +102,12 @@ def environment_of_ranks() -> dict[str, str]:
         return dict(os.environ)
     kept = {name: text for name, text in os.environ.items() if name in TO_RANKS or name.startswith(OF_DEVICES)}
     return kept | {"USER": INSIDE["USER"]}
+
+
+def _most_of_the_user(limits: Limits) -> int:
+    """The kernel's limit of processes, which counts all of a user's. Root's boxes have users of their own; another
+    user's share one, so the limit is far above a box's, and ``MemoryWatch`` counts each submission's."""
+    return limits.processes * (1 if os.getuid() == 0 else OF_ONE_USER)
 
 
 def _system() -> list[str]:
@@ -185,6 +199,7 @@ def interrupt(box: int) -> None:
 class MemoryWatch:
     """While it is entered, all boxes of what this process started take at most ``limits.memory``: the largest process
     of a box is killed where it is more. So is each process outside that takes more itself: it may read what a box left.
+    Where the boxes share a user with others, more than ``limits.processes`` processes and threads are killed, too.
     ``told`` is called with a sentence then."""
 
     def __init__(self, limits: Limits, told: Callable[[str], None]):
@@ -205,6 +220,12 @@ class MemoryWatch:
             for process in outside:
                 if _resident(process) > self._limits.memory:
                     self._end(process, "what reads the results was ended, at most {}")
+            if os.getuid() != 0 and sum(map(_threads, boxed)) > self._limits.processes:
+                for process in boxed:
+                    with contextlib.suppress(psutil.Error):
+                        process.kill()
+                self._told(f"PROCESS LIMIT: all were ended, at most {self._limits.processes} processes and threads")
+                continue
             if sum(map(_resident, boxed)) > self._limits.memory:  # what forks share is counted more than once
                 sizes = {process: _own_share(process) for process in boxed}
                 if sum(sizes.values()) > self._limits.memory:
@@ -234,6 +255,13 @@ def _started() -> tuple[list[psutil.Process], list[psutil.Process]]:
 def _resident(process: psutil.Process) -> int:
     try:
         return process.memory_info().rss
+    except psutil.Error:
+        return 0
+
+
+def _threads(process: psutil.Process) -> int:
+    try:
+        return process.num_threads()
     except psutil.Error:
         return 0
 

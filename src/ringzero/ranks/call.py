@@ -21,7 +21,7 @@ from typing import Any
 from ringzero import processes
 from ringzero.explain import deadlock, queues, report
 from ringzero.processes import plain
-from ringzero.ranks import devices, pool, under_torchrun, warm_rank, witness
+from ringzero.ranks import devices, pool, under_torchrun, warm_rank
 from ringzero.record import export, recorder, sources
 from ringzero.record.operation import Operation, what_is_missing
 
@@ -208,7 +208,6 @@ def _call(
                 "timeout": timeout,
                 "trace": bool(trace),
                 "may_lose": bool(may_lose),
-                "witnessed": ranks.witness is not None,
                 "threads": None if "OMP_NUM_THREADS" in os.environ else max(1, (os.cpu_count() or 1) // world_size),
                 "cwd": os.getcwd(),
                 "sys_path": sys.path,
@@ -231,8 +230,6 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
     exits: dict[int, int | None] = {}
     lost: dict[int, str] = {}
     ended: set[int] = set()  # by themselves, while the others wrote their stacks
-    if warm.witness is not None:
-        warm.witness.begin(world_size)
     warm.send(running, message)
     try:
         deadline, failed, deadlocked = start + timeout, False, False
@@ -289,18 +286,6 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
         and (why := queues.another_order([[op for op in trace if op.rank == rank] for rank in range(world_size)]))
     ):
         raise RankError(why, 0, output)
-    if (
-        warm.witness is not None
-        and message["trace"]
-        and message["device"] == "cpu"
-        and not message["nodes"]
-        and not lost
-        and is_whole
-    ):
-        connections = {rank: warm.connections.get(rank, []) for rank in range(world_size)}
-        wire = warm.witness.end(connections, over=start + seconds)
-        if (forged := witness.contradiction(wire, trace, world_size)) is not None:
-            raise RankError(forged[1], forged[0], output)
     return Ranks(returns, output, seconds, _said_if_cut(trace) if message["trace"] else [], lost)
 
 
@@ -371,10 +356,10 @@ def is_number(value: object) -> bool:
 
 
 def _pickle(fn: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
-    import cloudpickle
+    from ringzero.ranks import by_value  # not above: the notebook need not wait for cloudpickle
 
     try:
-        return cloudpickle.dumps((fn, args))
+        return by_value.dumps((fn, args))
     except Exception as error:
         name = getattr(fn, "__name__", repr(fn))
         raise TypeError(
@@ -384,7 +369,7 @@ def _pickle(fn: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
 
 def _culprit(fn: Callable[..., Any], args: tuple[Any, ...]) -> str | None:
     """The name of the first argument, global or captured variable that cannot be pickled."""
-    import cloudpickle
+    from ringzero.ranks import by_value
 
     code = getattr(fn, "__code__", None)
     candidates = [(f"argument {i}", value) for i, value in enumerate(args)]
@@ -397,7 +382,7 @@ def _culprit(fn: Callable[..., Any], args: tuple[Any, ...]) -> str | None:
                 candidates.append((f"its captured variable {name!r}", cell.cell_contents))
     for name, value in candidates:
         try:
-            cloudpickle.dumps(value)
+            by_value.dumps(value)
         except Exception as error:
             return f"{name} is a {type(value).__module__}.{type(value).__qualname__}, which cannot be pickled ({error})"
     return None

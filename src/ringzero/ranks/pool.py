@@ -19,7 +19,6 @@ from typing import Any
 from ringzero import processes
 from ringzero.processes import sandbox
 from ringzero.ranks import warm_rank
-from ringzero.ranks.witness import Witness
 
 INTERPRETERS = 2  # see ``warm_rank``
 RANKS = 8  # of this process's pool, at least: one more costs milliseconds, and a later call with more ranks seconds
@@ -76,8 +75,6 @@ class Pool:
         self.workers: list[socket.socket] = []  # by rank
         self.pids: list[int] = []  # by rank
         self.parents: set[int] = set()  # the interpreters that forked the ranks
-        self.witness: Witness | None = None  # of ranks in a box, where that can be
-        self.connections: dict[int, list[tuple[int, int]]] = {}  # of each rank in the last call: ports, own and other
         self._buffers: dict[int, bytes] = {}
         self._calls = 0
         self.directory = Path(tempfile.mkdtemp(prefix="ringzero-", dir=processes.short_temporary_folder()))
@@ -127,9 +124,6 @@ class Pool:
                     self.parents.add(hello["parent"] if pid == hello["pid"] else _parent(pid))
         self.workers = [workers[rank][0] for rank in range(self.world_size)]
         self.pids = [workers[rank][1] for rank in range(self.world_size)]
-        if self.in_a_box:
-            with contextlib.suppress(OSError):  # who grades says so once: ``tap.why_not_here``
-                self.witness = Witness(self.pids)
         for rank, connection in enumerate(self.workers):
             self._buffers[rank] = b""
             self._selector.register(connection, selectors.EVENT_READ, rank)
@@ -195,15 +189,11 @@ class Pool:
                 continue
             *lines, self._buffers[rank] = (self._buffers[rank] + data).split(b"\n")
             for line in lines:
-                said = json.loads(line)
-                done[rank] = said["exit"]
-                self.connections[rank] = [(own, other) for own, other in said["connections"]]
+                done[rank] = json.loads(line)["exit"]
         return done
 
     def close(self) -> None:
         """End every process of the pool and remove its files."""
-        if self.witness is not None:
-            self.witness.close()
         for connection in self.workers:
             with contextlib.suppress(OSError):
                 connection.close()  # a worker that reads end-of-file kills its child and leaves

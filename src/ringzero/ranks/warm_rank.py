@@ -11,11 +11,10 @@ time:
     pool -> worker   {"call": directory, "world_size": n, ...}     fork a child that runs the job
     pool -> worker   {"stack": true}                               have the child write where it is
     pool -> worker   {"kill": true}                                kill that child and all it started
-    worker -> pool   {"exit": status, "connections": [...]}        child gone, and every descendant of it
+    worker -> pool   {"exit": status}                               child gone, and every descendant of it
 
-The child leaves its result, its error and its output as files in the call's directory. In a box it says before it runs
-the job which connections it has to other ranks, as pairs of ports. When the
-pool's end of the socket closes, for whatever reason, the worker kills its child and leaves.
+The child leaves its result, its error and its output as files in the call's directory. When the pool's end of the
+socket closes, for whatever reason, the worker kills its child and leaves.
 """
 
 import contextlib
@@ -110,23 +109,19 @@ def serve(rank: int, socket_path: str, warm: bool) -> None:
                     if child is not None:
                         os.kill(child, STACK_SIGNAL)
                 elif child is None:
-                    told, tell = os.pipe()
                     child, call = os.fork(), Path(message["call"])
                     if child == 0:
                         signal.set_wakeup_fd(-1)
-                        for descriptor in (wakeup_read, wakeup_write, told):
+                        for descriptor in (wakeup_read, wakeup_write):
                             os.close(descriptor)
                         connection.close()
-                        _run_child(rank, message, tell)
-                    os.close(tell)
+                        _run_child(rank, message)
         status = _reap(child)
         if status is not None:
             processes.end(processes.descendants)
             child = None
             wished = wishes(call, rank) if warm else []
-            with open(told, "rb") as file:
-                connections = json.loads(file.read() or b"[]")
-            connection.sendall(json.dumps({"exit": status, "connections": connections}).encode() + b"\n")
+            connection.sendall(json.dumps({"exit": status}).encode() + b"\n")
             import_once(wished)
 
 
@@ -192,7 +187,7 @@ def _reap(child: int | None) -> int | None:
             status = os.waitstatus_to_exitcode(raw)
 
 
-def _run_child(rank: int, job: dict[str, Any], tell: int) -> None:
+def _run_child(rank: int, job: dict[str, Any]) -> None:
     """In the forked child: run the job, leave its files, never return to the worker's loop."""
     status = 1
     try:
@@ -207,7 +202,7 @@ def _run_child(rank: int, job: dict[str, Any], tell: int) -> None:
         stacks = open(call / f"{rank}.stack", "w")  # noqa: SIM115  (faulthandler keeps it)
         faulthandler.enable(stacks)
         faulthandler.register(STACK_SIGNAL, stacks, all_threads=False)
-        status = run_job(rank, job, call, tell)
+        status = run_job(rank, job, call)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -221,11 +216,8 @@ def _ranks_per_node(job: dict[str, Any]) -> int:
     return job["world_size"] // (len(job["nodes"]) or 1)
 
 
-def run_job(rank: int, job: dict[str, Any], call: Path, tell: int) -> int:
-    """Run the pickled function as ``rank`` of ``job["world_size"]``; 0 if it returned and its result is written.
-
-    Before that, this process's connections go to the descriptor ``tell``.
-    """
+def run_job(rank: int, job: dict[str, Any], call: Path) -> int:
+    """Run the pickled function as ``rank`` of ``job["world_size"]``; 0 if it returned and its result is written."""
     import cloudpickle
 
     from ringzero.processes import plain
@@ -247,8 +239,6 @@ def run_job(rank: int, job: dict[str, Any], call: Path, tell: int) -> int:
     had = set(sys.modules)
     try:
         store = _init_process_group(rank, job, call)
-        with open(tell, "wb") as file:  # closed before the job's code runs
-            file.write(json.dumps(_connections() if job["witnessed"] else []).encode())
         if job["may_lose"]:  # a rank that dies while others still connect to it would be an error there
             _wait_for_all("connected", store, rank, job, call)
         function, args = cloudpickle.loads((call / "job.pkl").read_bytes())
@@ -307,18 +297,6 @@ def _init_process_group(rank: int, job: dict[str, Any], call: Path) -> "Store":
         timeout=timedelta(seconds=job["timeout"] + 60),  # the call's own limit strikes first and explains more
     )
     return dist.PrefixStore("call", store)
-
-
-def _connections() -> list[tuple[int, int]]:
-    """The TCP connections of this process: ``(own port, the other's)`` each."""
-    found = []
-    for descriptor in map(int, os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ()):
-        with contextlib.suppress(OSError):  # it listed them, or is not connected
-            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-                with socket.socket(fileno=os.dup(descriptor)) as shared:
-                    if shared.family == socket.AF_INET:
-                        found.append((shared.getsockname()[1], shared.getpeername()[1]))
-    return found
 
 
 def _backend(rank: int, job: dict[str, Any], call: Path) -> str:

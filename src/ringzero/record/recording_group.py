@@ -4,6 +4,7 @@
 starts no communication of its own.
 """
 
+import contextlib
 from collections.abc import Callable
 from os import PathLike
 
@@ -160,7 +161,36 @@ class TracedWork(dist.Work):
         return self._work.result()
 
     def get_future(self):
-        return self._work.get_future()
+        offset, self._offset = self._offset, None
+        if offset is None or torch.cuda.is_initialized():  # a future of ours would have to know the streams
+            return self._work.get_future()
+        return TracedFuture(self._work.get_future(), self._recorder, offset)
+
+
+class TracedFuture(torch.futures.Future):
+    """The future of a collective. It notes when ``wait`` was called, and, for waits in C++, when it was complete."""
+
+    def __init__(self, future, recorder, offset):
+        super().__init__()
+        self._recorder, self._offset = recorder, offset
+        future.add_done_callback(self._complete)
+
+    def _complete(self, future):
+        try:
+            value = future.value()
+        except Exception as error:
+            self._recorder.has_failed(self._offset)
+            self.set_exception(error)
+            return
+        with contextlib.suppress(ValueError):  # the record is closed
+            self._recorder.has_ended(self._offset)
+        self.set_result(value)
+
+    def wait(self):
+        self._recorder.begins_to_wait(self._offset)
+        value = super().wait()
+        self._recorder.has_ended(self._offset)
+        return value
 
 
 class TracedBatch(TracedWork):
@@ -369,5 +399,5 @@ for _method, (_kind, _input) in {
     setattr(TracedProcessGroup, _method, _recording(_method, _kind, _input))
 for _method, _kind in {"send": "send", "recv": "recv", "recv_anysource": "recv"}.items():
     setattr(TracedProcessGroup, _method, _recording_message(_method, _kind))
-for _class in (TracedMessage, TracedWork, TracedBatch, TracedCall, TracedProcessGroup):
+for _class in (TracedMessage, TracedWork, TracedFuture, TracedBatch, TracedCall, TracedProcessGroup):
     none_compiled(_class)

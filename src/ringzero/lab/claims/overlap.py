@@ -427,8 +427,8 @@ def leaves_as_soon_as_it_is_full(run: Run) -> str | None:
 @_each_all_reduce
 def _waits_come_last(op: Operation, first: int, times: dict, which: str) -> str | None:
     over = max(end for _, end in times.values())
-    if op.wait is None:
-        return f"{which}: never waited for"
+    if op.wait is None:  # what a future waits for in C++ has an end alone
+        return f"{which}: never waited for" if op.end is None else None
     if op.wait == op.start < over:
         return f"{which}: without async_op=True all_reduce waits itself, while layers have still to compute"
     return f"{which}: waited for while layers had still to compute" if op.wait < over else None

@@ -6,6 +6,7 @@ from ringzero.lab.claims.collectives import given
 from ringzero.lab.claims.values import same
 from ringzero.lab.harness import quantised
 from ringzero.lab.runs import Run, part
+from ringzero.record.operation import bytes_sent
 
 FP32 = 1 + 1e-4  # rounding of fp32, beside the half of a step
 
@@ -178,7 +179,9 @@ def _sends_at_most(run):
     numel, block, n = run.option("size"), run.option("block"), run.world_size
     largest = -(-numel // n)
     due = (n - 1) * payload(largest, block)
-    for rank, sent in enumerate(run.bytes_sent()):
+    shares = {"all_gather": n - 1, "all_to_all": (n - 1) / n}  # what torch's own send of each byte put in
+    for rank, operations in enumerate(run.operations):
+        sent = bytes_sent(operations) + sum(round(shares.get(op.kind, 0) * op.bytes) for op in operations)
         if sent > due + 16 * (n - 1):
             return (
                 f"rank {rank} sent {sent:,} bytes; {n - 1} times {largest} numbers of one byte with a scale for each "

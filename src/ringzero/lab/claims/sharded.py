@@ -123,7 +123,10 @@ def gradients_are_sharded(run: Run) -> str | None:
 
 @given(as_one_process)
 def layers_come_and_go(run: Run) -> str | None:
-    """Between layers a rank holds shards alone; in the forward pass one whole layer, in backward its gradients too."""
+    """Between layers a rank holds shards alone; in the forward pass one whole layer, in backward its gradients too.
+
+    The last layer may stay whole between the two passes.
+    """
     for rank, report in enumerate(run.reports):
         memory, shard, layer = report.memory, shard_bytes(run, rank), 4 * max(sizes(run))
         start, whole = memory["start"]["held"], 4 * sum(sizes(run))
@@ -133,7 +136,7 @@ def layers_come_and_go(run: Run) -> str | None:
                 f"of AdamW's two numbers are {3 * shard:,}, all parameters {whole:,}"
             )
         left = memory["forward"]["held"] - start
-        if left > _slack(run):
+        if left > layer + _slack(run):
             return (
                 f"after the forward pass rank {rank} holds {left:,} bytes more than before it, "
                 f"{left / layer:.3g} layers: what was gathered is still there"
@@ -156,10 +159,7 @@ def _slack(run):
 
 
 def sends_at_most(gathers: int) -> Claim:
-    """A claim: a step sends what one reduce-scatter and so many all-gathers of every layer send.
-
-    It cannot send less: then a rank has from elsewhere what it was to gather.
-    """
+    """A claim: a step sends at most what one reduce-scatter and so many all-gathers of every layer send."""
 
     @given(as_one_process)
     def claim(run: Run) -> str | None:
@@ -176,18 +176,9 @@ def sends_at_most(gathers: int) -> Claim:
                     f"rank {rank} sent {sent:,.0f} bytes a step, {sent / total:.3g} times the parameters' {total:,}; "
                     f"{due:,}, {due / total:.3g} times, would do"
                 )
-            if sent < due - 8 * len(sizes(run)):
-                return (
-                    f"rank {rank} sent only {sent:,.0f} bytes a step; a reduce-scatter and {_times(gathers)} of every "
-                    f"layer are {due:,}: a layer was not gathered where it is needed"
-                )
         return None
 
     return claim
-
-
-def _times(gathers):
-    return "an all-gather" if gathers == 1 else f"{gathers} all-gathers"
 
 
 def is_whole(*keys: str) -> Claim:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from copy import deepcopy
 from inspect import signature
+from numbers import Number
 from typing import Any
 
 from ringzero.lab.unaided import UNSYNCED, unaided
@@ -20,7 +21,15 @@ def on_paper(function: Callable, *args: Any, **options: Any) -> Any:
     for name, value, was in zip(signature(function).parameters, args, before, strict=False):
         if was is not None and value != was:
             raise ValueError(f"{function.__name__} changed {name}, a list that it was given: its caller still needs it")
-    return found
+    return _as_floats(found)
+
+
+def _as_floats(found):
+    """Fractions and other exact numbers as floats, also in tuples and lists."""
+    if type(found) in (tuple, list):
+        return type(found)(map(_as_floats, found))
+    exact = isinstance(found, Number) and not isinstance(found, int | float | complex)
+    return float(found) if exact else found
 
 
 PLAIN: dict[str, Any] = {"harness": on_paper, "built_from": (), "ranks": 1}  # of a check of a function of plain values

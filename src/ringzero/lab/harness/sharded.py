@@ -124,7 +124,8 @@ def train(
 class Between(dict):
     """Looks at a model where a pass comes to a layer, before the layer's own hooks, and at the end of the pass.
 
-    ``whole`` says for each pass, "forward" and "backward", when at first some layer had its memory then, and which;
+    ``whole`` says for each pass, "forward" and "backward", when at first some layer had its memory then, and which (the
+    last layer may have it between the passes);
     ``late`` in the same way which layer after that had a ``.grad`` still. It is the model's dict ``begun``.
     """
 
@@ -141,9 +142,11 @@ class Between(dict):
         self.note("backward", f"layer {i}")
 
     def note(self, which: str, place: str) -> None:
+        last = len(self.layers) - 1
         for i, layer in enumerate(self.layers):
             parameters = list(layer.parameters())
-            if all(map(_is_there, parameters)):
+            stays = i == last and (which, place) in (("forward", "its end"), ("backward", f"layer {last}"))
+            if all(map(_is_there, parameters)) and not stays:
                 self.whole.setdefault(which, [i, place])
             if which == "backward" and all(p.grad is not None for p in parameters) and not self.late:
                 self.late = [i, place]

@@ -1,9 +1,6 @@
-"""The last layer stays whole between forward and backward pass, and is not gathered again."""
+"""The last layer stays whole between forward and backward pass, and is not gathered again: it sends less."""
 
 
-# caught by: test_Zero3
-# mistake: kept_in_memory
-# says: when the forward pass came to its end, layer 9 on rank 0 was whole
 # %% Zero3: changed
 # -             layer.register_forward_hook(lambda *_, flat=flat: flat.free())
 # -             layer.register_full_backward_pre_hook(lambda *_, flat=flat: flat.gather())

@@ -1,0 +1,27 @@
+"""Right solutions that are not the reference, ``tests/right/LAB/NAME.py``, get every point of their cells' checks.
+
+A file is written as a wrong solution is (``ringzero.grading.submission``), without the lines that say what catches it.
+"""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nbgrader")
+
+from ringzero.grading import submission
+from tests.live_notebook import assert_all_points
+
+RIGHT = sorted((Path(__file__).parents[1] / "right").glob("*/*.py"))
+
+
+@pytest.mark.parametrize(
+    ("reference", "path"),
+    [pytest.param(path.parent.name, path, id=f"{path.parent.name}-{path.stem}") for path in RIGHT],
+    indirect=["reference"],
+    scope="session",  # of the kernel, which all tests of a lab share
+)
+def test_another_right_solution_gets_every_point(reference, path):
+    replacements = submission.read_replacements(path, path.parent.name)
+    with reference.changed(replacements):
+        assert_all_points([reference.run(f"test_{name}") for name in replacements])
