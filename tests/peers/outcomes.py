@@ -30,7 +30,8 @@ WHY = {
     "A layer that only one rank's samples use, AdamW": "naive and flat cannot find out.",
     "A loss that reaches half of the layers, announced": TOLD,
     "Two models in one loss, whose order differs between ranks": "Rank 0 waits for a message of the first model, "
-    "rank 1 for one of the second. Only DDP and stage 1, which wait for nothing before the end, can do it.",
+    "rank 1 for one of the second. DDP and stage 1 wait for nothing before the end; stage 2 waits only where many "
+    "gradients are on their way.",
     "A layer is unfrozen in between": "Its optimizer has no shard of it. add_param_group makes one.",
     "Rank 0 alone evaluates the module, not the wrapper": "In stage 3 no rank has all parameters, so all must help.",
     "AveragedModel of the wrapper": "It copies the wrapper. " + SHARDED,

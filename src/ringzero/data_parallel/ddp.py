@@ -128,8 +128,10 @@ class DistributedDataParallel(Joinable):
     def gradient_ready(self, parameter: Parameter) -> None:
         self._in_order.ready(parameter)
 
-    def backward_over(self) -> None:
+    def all_ready(self) -> None:
         self._in_order.complete()
+
+    def backward_over(self) -> None:
         used = self._used_on_any_rank() if self.find_unused else set(self.trained.values())
         for parameter in self.trained.values():
             parameter.grad = None  # until its bucket is there, so that a step of the optimizer passes over it
@@ -174,6 +176,7 @@ class DistributedDataParallel(Joinable):
         self._begin()
         self.module.zero_grad()
         self._in_order.fill()
+        self.all_ready()
         self.backward_over()
         self.module.zero_grad()  # for what comes after ``join``
 

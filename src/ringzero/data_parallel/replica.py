@@ -289,15 +289,23 @@ class Replica(Module):
             if self._waiting:
                 self._ready(self._waiting.pop())
             holders.discard(self)
-            try:
-                self.backward_over()
-            except RuntimeError:
-                if self._in_backward:
-                    self._check_gone()
-                raise
-            self._end_of_backward()
+            self._or_what_is_gone(self.all_ready)
+            # After the end of every model in this pass: ranks whose models end in another order would wait for ever.
+            torch.autograd.Variable._execution_engine.queue_callback(self._end_of_pass)
         elif self._syncing:  # no gradient at all: as with autograd.grad, or because all parameters were replaced
             self.check_wrapped(at_all_costs=True)
+
+    def _end_of_pass(self) -> None:
+        self._or_what_is_gone(self.backward_over)
+        self._end_of_backward()
+
+    def _or_what_is_gone(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except RuntimeError:
+            if self._in_backward:
+                self._check_gone()
+            raise
 
     def _check_gone(self) -> None:
         """Raise RuntimeError, with names, if the module is not what was wrapped: a better reason than no gradients."""
@@ -336,8 +344,11 @@ class Replica(Module):
     def gradient_ready(self, parameter: Parameter) -> None:
         """Called during the backward pass, as soon as ``parameter.grad`` is complete."""
 
+    def all_ready(self) -> None:
+        """Called at the end of a backward pass, after the last ``gradient_ready``: what has not left now leaves."""
+
     def backward_over(self) -> None:
-        """Called at the end of a backward pass, before ``loss.backward()`` returns.
+        """Called at the end of a backward pass, after ``all_ready`` of all models, before ``loss.backward()`` returns.
 
         Raises RuntimeError, with names, if a parameter has no gradient: other ranks may have one of it.
         """

@@ -306,21 +306,21 @@ class ZeroModel(Joinable):
         if self.gatherer is not None:
             self.gatherer.gradient_ready(parameter)
 
-    def backward_over(self) -> None:
+    def all_ready(self) -> None:
         if self.gatherer is not None:
             self.gatherer.end()  # first: another rank may need it to go on
         self._in_order.complete()
         self._gradients_wait = True
         if not self._stays:
-            self._all_leave()
+            self._in_order.start_full_ones(to_the_end=True)
+
+    def backward_over(self) -> None:
+        if not self._stays:
+            self._all_arrive()
             self._in_order.learn_order()
 
-    def _all_leave(self) -> None:
-        """All gradients are in their vectors: have them leave, and arrive.
-
-        Raises RuntimeError, on every rank, if some ranks ended this pass with an error and others did not.
-        """
-        self._in_order.start_full_ones(to_the_end=True)
+    def _all_arrive(self) -> None:
+        """Raises RuntimeError, on every rank, if some ranks ended this pass with an error and others did not."""
         for _ in self._in_order.arrivals():
             pass
         if self.find_unused:
@@ -343,6 +343,7 @@ class ZeroModel(Joinable):
         self._stays = False
         self._in_order.begin(last=self._last)
         self._in_order.fill()
+        self.all_ready()
         self.backward_over()
 
     def only_agree(self) -> None:
@@ -371,7 +372,8 @@ class ZeroModel(Joinable):
             self.gatherer.end()
         self._in_order.fill()
         if not self._stays:
-            self._all_leave()
+            self._in_order.start_full_ones(to_the_end=True)
+            self._all_arrive()
 
     def _start_reducing(self, vector: ShardedVector) -> Wait:
         free = None if "gradients" in self.keeps_whole else vector.free_gradient
