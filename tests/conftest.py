@@ -25,8 +25,8 @@ SLOWEST = (
 
 # Tests of which one in so many runs, unless all are asked for: others with each commit.
 PARTS = {
-    "test_wrong_solution_loses_points[": 48,
-    "test_wrong_solution_loses_points_with_other_numbers[": 280,
+    "test_wrong_solution_loses_points[": 10,
+    "test_wrong_solution_loses_points_with_other_numbers[": 60,
     "test_reference_gets_every_point_with_other_numbers[": 22,
     "test_other_numbers_of_ranks[": 10,
     "test_same_points_the_second_time[": 5,

@@ -158,7 +158,7 @@ def test_help_lists_every_command_and_what_it_lacks(installed):
     ("words", "package", "extra"),
     [
         ("grade 02_ring_allreduce --jobs 2", "nbformat", "grading"),
-        ("mutants --lab 02_ring_allreduce", "tqdm", "grading"),
+        ("mutants --lab 02_ring_allreduce", "nbformat", "grading"),
         ("bench grading", "nbformat", "grading"),
     ],
 )

@@ -137,21 +137,32 @@ def test_submission_of_an_unknown_cell():
         submission.submission("02_ring_allreduce", {"ring_sum": ""})
 
 
-def test_reading_a_wrong_solution(tmp_path):
-    path = tmp_path / "wrong.py"
-    path.write_text('"""Wrong."""\n# caught by: test_a\n# %% a\ndef a():\n    pass\n\n\n# %% b\nb = 1\n')
-    wrong = submission.read_wrong_solution(path)
-    assert (wrong.name, wrong.reason, wrong.caught_by) == ("wrong", "Wrong.", "test_a")
-    assert wrong.replacements == {"a": "def a():\n    pass", "b": "b = 1"}
-    assert submission.read_replacements(path) == wrong.replacements
+def test_reading_wrong_solutions(tmp_path):
+    path = tmp_path / "lab.py"
+    path.write_text(
+        '"""Of a lab."""\n# ==== first\n"""Wrong."""\n# caught by: test_a\n'
+        "# %% a\ndef a():\n    pass\n\n\n# %% b\nb = 1\n"
+        '\n# ==== second\n"""Also wrong."""\n# caught by: test_b\n# says: too large\n# %% b\nb = 2\n'
+    )
+    first, second = submission.wrong_solutions("lab", path).values()
+    assert (first.name, first.reason, first.caught_by, first.says) == ("first", "Wrong.", "test_a", "")
+    assert first.replacements == {"a": "def a():\n    pass", "b": "b = 1"}
+    assert (second.name, second.says, second.replacements) == ("second", "too large", {"b": "b = 2"})
 
 
 @pytest.mark.parametrize("text", ["# caught by: a\n# %% a\nx\n", '"""D."""\n# %% a\nx\n', '"""D."""\n# caught by: a\n'])
 def test_a_wrong_solution_must_say_what_and_where(tmp_path, text):
-    path = tmp_path / "wrong.py"
-    path.write_text(text)
-    with pytest.raises(ValueError, match="needs a docstring"):
-        submission.read_wrong_solution(path)
+    path = tmp_path / "lab.py"
+    path.write_text(f"# ==== mine\n{text}")
+    with pytest.raises(ValueError, match="mine in .*lab.py needs a docstring"):
+        submission.wrong_solutions("lab", path)
+
+
+def test_two_wrong_solutions_of_one_name(tmp_path):
+    path = tmp_path / "lab.py"
+    path.write_text('# ==== mine\n"""D."""\n# caught by: a\n# %% a\nx\n' * 2)
+    with pytest.raises(ValueError, match="mine in .*there are two"):
+        submission.wrong_solutions("lab", path)
 
 
 def test_two_sections_of_one_cell(tmp_path):

@@ -54,14 +54,6 @@ def test_the_numbers_of_a_made_class():
     assert a.claims == ()
 
 
-def test_what_tables_look_like_is_counted(monkeypatch):
-    monkeypatch.setattr(items.misconceptions, "looks_like", lambda shown: "" if shown[0].rows[0].holds else "no sum")
-    _, b, _ = items.parts(CLASS, TABLES)
-    assert b.looks_like == (("no sum", 1),)  # cyd; eve's submission was invalid
-    assert "1 of 4 look like: no sum" in items.as_text([b])
-    assert "1 of 4 look like: no sum" in items.as_html([b])
-
-
 def test_no_correlation_where_there_is_none_to_see():
     assert items.correlation([1, 2], [1, 2]) is None
     assert items.correlation([1, 1, 1], [1, 2, 3]) is None

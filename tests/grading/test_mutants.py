@@ -10,7 +10,8 @@ from ringzero.grading import course, mutants, sentences, submission
 from ringzero.grading.verdict import Verdict
 
 LAB = "02_ring_allreduce"
-HARMLESS = '''"""Nothing is wrong with it."""
+HARMLESS = '''# ==== harmless
+"""Nothing is wrong with it."""
 # caught by: test_bus_bandwidth
 # %% bus_bandwidth
 def bus_bandwidth(size, seconds, world_size):
@@ -19,30 +20,28 @@ def bus_bandwidth(size, seconds, world_size):
 
 
 def test_there_are_wrong_solutions_for_every_test_cell():
-    every = mutants.files(LAB)
+    every = submission.wrong_solutions(LAB)
     assert len(every) >= 10
     expected = json.loads((course.repository() / "tests" / "sample_class" / "expected.json").read_text())
     cells = {name for name in expected["sample_perfect"]["cells"] if name.startswith("test_")}
-    assert {mutants.caught_by(path) for path in every.values()} == cells
+    assert {wrong.caught_by for wrong in every.values()} == cells
 
 
 def test_a_wrong_solution_is_caught_and_a_right_one_survives(monkeypatch, tmp_path):
     """Through the grader, a wrong one and a right one; ``test_labs`` tries all wrong ones in a kernel."""
-    by_cell = {mutants.caught_by(path): (name, path) for name, path in mutants.files(LAB).items()}
-    chosen = dict([by_cell["test_ring_all_reduce"]])
-    chosen["harmless"] = tmp_path / "harmless.py"
-    chosen["harmless"].write_text(HARMLESS)
-    monkeypatch.setattr(mutants, "files", lambda lab: chosen)
+    by_cell = {wrong.caught_by: wrong for wrong in submission.wrong_solutions(LAB).values()}
+    (tmp_path / "lab.py").write_text(HARMLESS)
+    wrong = by_cell["test_ring_all_reduce"]
+    chosen = {wrong.name: wrong, **submission.wrong_solutions(LAB, tmp_path / "lab.py")}
+    monkeypatch.setattr(submission, "wrong_solutions", lambda lab: chosen)
 
     rows_file = tmp_path / "rows.json"
-    result = CliRunner().invoke(mutants.mutants, ["--lab", LAB, "--json", str(rows_file)])
+    result = CliRunner().invoke(mutants.mutants, ["--lab", LAB, "--graded", "--json", str(rows_file)])
     rows = {row["name"]: row for row in json.loads(rows_file.read_text())}
     assert set(rows) == {"reference", "untouched", *chosen}
     assert all(set(row) == {"lab", "name", "caught", "by"} and row["lab"] == LAB for row in rows.values())
     assert {name for name, row in rows.items() if not row["caught"]} == {"harmless"}, result.output
-    assert {name: row["by"] for name, row in rows.items() if name in chosen and name != "harmless"} == {
-        name: mutants.caught_by(path) for name, path in chosen.items() if name != "harmless"
-    }
+    assert rows[wrong.name]["by"] == "test_ring_all_reduce"
     assert result.exit_code == 1
     assert "1 of" in result.output
     assert "harmless" in result.output.splitlines()[-1]
@@ -65,10 +64,8 @@ def _grade(kind="ok", manual=("why",), **cells):
         ("wrong", _grade(test_a=(2.0, 2.0), test_b=(1.0, 1.0)), False),
     ],
 )
-def test_what_counts_as_caught(monkeypatch, tmp_path, name, grade, caught):
-    (tmp_path / "wrong.py").write_text('"""Wrong."""\n# caught by: test_a\n# %% a\n')
-    monkeypatch.setattr(mutants, "files", lambda lab: {"wrong": tmp_path / "wrong.py"})
-    row = mutants.judge("lab", name, grade)
+def test_what_counts_as_caught(name, grade, caught):
+    row = mutants.judge("lab", name, grade, "test_a")
     assert row.caught is caught
     assert row.by == ("test_a" if caught and name != "reference" else row.by)
 
@@ -76,7 +73,7 @@ def test_what_counts_as_caught(monkeypatch, tmp_path, name, grade, caught):
 def test_exit_status_is_0_when_all_is_as_it_must_be(monkeypatch):
     rows = [mutants.Row(LAB, "reference", True, None, _grade()), mutants.Row(LAB, "wrong", True, "test_a", _grade())]
     monkeypatch.setattr(mutants, "run", lambda lab, jobs, shape: iter(rows))
-    result = CliRunner().invoke(mutants.mutants, ["--lab", LAB])
+    result = CliRunner().invoke(mutants.mutants, ["--lab", LAB, "--graded"])
     assert result.exit_code == 0
     assert "caught by test_a" in result.output
 
@@ -94,7 +91,7 @@ def test_every_typical_mistake_is_a_wrong_solution():
     assert len(typical) >= 44
     assert {lab for lab, _ in typical} == {*mutants.labs()}
     for lab, name in typical:
-        assert submission.read_wrong_solution(mutants.files(lab)[name]).says, f"{lab} {name} does not say what is said"
+        assert submission.wrong_solutions(lab)[name].says, f"{lab} {name} does not say what is said"
 
 
 @pytest.mark.parametrize(
@@ -120,16 +117,16 @@ def test_what_a_student_wrote_is_no_librarys_line():
 
 
 def test_the_command_shows_the_sentence_and_the_seconds(monkeypatch, tmp_path):
-    name = "busbw_without_factor"
+    name = "busbw_of_a_reduce_scatter"
     monkeypatch.setattr(sentences, "typical", lambda: {(LAB, name): "a factor forgotten"})
     rows_file = tmp_path / "rows.json"
-    options = ["--lab", LAB, "--sentences", "--typical", "--times", "2", "--json", str(rows_file)]
+    options = ["--lab", LAB, "--typical", "--times", "2", "--json", str(rows_file)]
     result = CliRunner().invoke(mutants.mutants, options)
     assert result.exit_code == 0, result.output
     (row,) = json.loads(rows_file.read_text())
     assert (row["lab"], row["name"]) == (LAB, name)
     assert 0 < row["seconds"] < 60
-    assert "Algorithm bandwidth passed off as bus bandwidth" in row["mistake"]
+    assert "the factor of half the work" in row["mistake"]
     assert row["sentence"] in result.output
     assert "expected" in row["sentence"]
 
@@ -143,8 +140,8 @@ def test_the_command_shows_the_sentence_and_the_seconds(monkeypatch, tmp_path):
 )
 def test_the_command_ends_with_an_error_where_a_wrong_solution_is_told_nothing(monkeypatch, sentence, says):
     said = sentences.Said(LAB, "wrong", "a mistake", sentence, 1.0)
-    monkeypatch.setattr(sentences, "said", lambda lab, paths, times, shape: iter([said]))
-    result = CliRunner().invoke(mutants.mutants, ["--lab", LAB, "--sentences"])
+    monkeypatch.setattr(sentences, "said", lambda lab, wrong, times, shape: iter([said]))
+    result = CliRunner().invoke(mutants.mutants, ["--lab", LAB])
     assert result.exit_code == 1
     assert says in result.output
 
@@ -158,9 +155,9 @@ def test_sentences_come_from_another_shape_where_one_is_asked_for(monkeypatch):
         yield
 
     monkeypatch.setattr(sentences.live_notebook, "kernel_of", kernel_of)
-    (path,) = (path for name, path in mutants.files(LAB).items() if name == "busbw_without_factor")
+    wrong = submission.wrong_solutions(LAB)["busbw_of_a_reduce_scatter"]
     for shape in (0, 2):
         with pytest.raises(AttributeError, match="run_all"):  # that kernel runs nothing
-            next(sentences.said(LAB, [path], shape=shape))
+            next(sentences.said(LAB, [wrong], shape=shape))
     own, other = ("\n".join(cell.source for cell in notebook.cells) for notebook in notebooks)
     assert own.count("other_shapes.use(2)") == 0 < other.count("other_shapes.use(2)")

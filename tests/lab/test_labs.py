@@ -21,7 +21,7 @@ from tests.live_notebook import assert_all_points, errors, grades, is_test, kern
 
 HERE = Path(__file__).parents[1]
 LABS = sorted(path.stem for path in (HERE.parent / "solutions").glob("*.py"))
-WRONG = {lab: sorted((HERE / "mutants" / lab).glob("*.py")) for lab in LABS}
+WRONG = {lab: submission.wrong_solutions(lab) for lab in LABS}
 every_lab = pytest.mark.parametrize("lab", LABS)
 
 
@@ -71,13 +71,12 @@ def test_untouched_notebook_gets_nothing(lab):
 
 
 @pytest.mark.parametrize(
-    ("reference", "path"),
-    [pytest.param(lab, path, id=f"{lab}-{path.stem}") for lab in LABS for path in WRONG[lab]],
+    ("reference", "wrong"),
+    [pytest.param(lab, wrong, id=f"{lab}-{wrong.name}") for lab in LABS for wrong in WRONG[lab].values()],
     indirect=["reference"],
     scope="session",  # of the kernel; without it each test would start one
 )
-def test_wrong_solution_loses_points(reference, path):
-    wrong = submission.read_wrong_solution(path)
+def test_wrong_solution_loses_points(reference, wrong):
     with reference.changed(wrong.replacements, wrong.fails):
         cell = reference.run(wrong.caught_by)
     score, largest = determine_grade(cell)
@@ -110,14 +109,13 @@ def test_reference_gets_every_point_with_other_numbers(reference, shape):
 
 @of_every_shape
 @pytest.mark.parametrize(
-    ("reference", "path"),
-    [pytest.param(lab, path, id=f"{lab}-{path.stem}") for lab in LABS for path in WRONG[lab]],
+    ("reference", "wrong"),
+    [pytest.param(lab, wrong, id=f"{lab}-{wrong.name}") for lab in LABS for wrong in WRONG[lab].values()],
     indirect=["reference"],
     scope="session",
 )
-def test_wrong_solution_loses_points_with_other_numbers(reference, path, shape):
+def test_wrong_solution_loses_points_with_other_numbers(reference, wrong, shape):
     """No check is strict by its own numbers alone."""
-    wrong = submission.read_wrong_solution(path)
     with reference.changed(wrong.replacements, wrong.fails), other_numbers(reference, shape) as run:
         cell = run(wrong.caught_by)
     score, largest = determine_grade(cell)
@@ -130,7 +128,7 @@ def test_wrong_solution_loses_points_with_other_numbers(reference, path, shape):
 
 @every_lab
 def test_every_test_cell_has_wrong_solutions(lab):
-    named = [submission.read_wrong_solution(path).caught_by for path in WRONG[lab]]
+    named = [wrong.caught_by for wrong in WRONG[lab].values()]
     tests = [cell.id for cell in build_labs.source_notebook(lab).cells if is_test(cell)]
     assert set(named) == set(tests)
     assert min(named.count(name) for name in tests) >= 2

@@ -17,7 +17,7 @@ from pygments.formatters import HtmlFormatter
 from traitlets import List
 from traitlets.config import Config
 
-from ringzero.grading import misconceptions, readable, verdict, withheld
+from ringzero.grading import readable, verdict, withheld
 
 TEMPLATES = Path(__file__).parent / "templates"
 HIDDEN_CODE = "# (hidden tests)"
@@ -33,10 +33,7 @@ _WHAT_HAPPENED = {  # beside the score, where a notebook did not run to its end
 
 @dataclass(frozen=True)
 class Part:
-    """One graded part: where it stands in the notebook, its points, and the first reason why some are missing.
-
-    ``looks_like`` names the mistake that its table looks like, where that is clear.
-    """
+    """One graded part: where it stands in the notebook, its points, and the first reason why some are missing."""
 
     place: str
     title: str
@@ -45,7 +42,6 @@ class Part:
     possible: float
     state: str
     reason: str
-    looks_like: str = ""
 
 
 class FeedbackPage(HTMLExporter):
@@ -171,9 +167,8 @@ def _part(cell, title, waits, unchanged):
         state, reason = NOT_STARTED, "not written yet"
     else:
         state = SOME if score else NONE
-    looks_like = misconceptions.looks_like(tables) if state in (SOME, NONE) else ""
     name = tables[0].name if tables else entry.grade_id.removeprefix("test_")
-    return Part(cell.metadata["feedback"]["place"], title, name, score, possible, state, reason, looks_like)
+    return Part(cell.metadata["feedback"]["place"], title, name, score, possible, state, reason)
 
 
 def _first_reason(cell, tables):

@@ -2,7 +2,6 @@
 
 import html
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import nbformat.v4
 
-from ringzero.grading import misconceptions, verdict, withheld
+from ringzero.grading import verdict, withheld
 
 FEWEST = 3  # students, below which a correlation says nothing
 EXPLAINED = (
@@ -40,7 +39,6 @@ class Part:
     full: float
     with_the_rest: float | None
     claims: tuple[Claim, ...] = ()
-    looks_like: tuple[tuple[str, int], ...] = ()  # mistakes that tables look like, and of how many students
 
 
 def parts(graded: Mapping[str, Any], tables: Mapping[str, Mapping[str, Sequence[withheld.Table]]]) -> list[Part]:
@@ -62,11 +60,9 @@ def parts(graded: Mapping[str, Any], tables: Mapping[str, Mapping[str, Sequence[
         possible = next(grade.cells[part][1] for grade in counted.values() if part in grade.cells)
         shown = [tables[name][part] for name in counted if tables.get(name, {}).get(part)]
         claims = _claims([table for of_student in shown for table in of_student])
-        looks = Counter(text for of_student in shown if (text := misconceptions.looks_like(of_student)))
         full = sum(score >= possible for score in points) / len(points)
         mean = sum(points) / len(points)
-        found.append(Part(part, possible, len(points), mean, full, correlation(points, rest), claims,
-                          tuple(looks.most_common())))  # fmt: skip
+        found.append(Part(part, possible, len(points), mean, full, correlation(points, rest), claims))
     return found
 
 
@@ -146,7 +142,6 @@ def as_html(some: Sequence[Part]) -> str:
 
 def _what_was_not_met(part):
     yield from (f"{each.failed} of {each.students} fail: {each.text}" for each in part.claims if each.failed)
-    yield from (f"{students} of {part.students} look like: {text}" for text, students in part.looks_like)
 
 
 def _shown(number):

@@ -1,4 +1,4 @@
-"""``ringzero mutants --sentences``: what a student who makes one of these mistakes reads, and after how many seconds.
+"""What a student who makes one of the wrong solutions' mistakes reads, and after how many seconds.
 
 Each wrong solution takes the place of the reference's cells in a live kernel, as a student changes a cell, and then the
 test cell runs that must catch it. The sentence is the first reason of its table.
@@ -8,9 +8,8 @@ import csv
 import re
 import statistics
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from ringzero.grading import build_labs, catches, course, live_notebook, submission
 
@@ -55,13 +54,12 @@ def typical() -> dict[tuple[str, str], str]:
         return {(row["lab"], row["name"]): row["mistake"] for row in csv.DictReader(file)}
 
 
-def said(lab: str, paths: Iterable[Path], times: int = 1, shape: int = 0) -> Iterator[Said]:
-    """Run wrong solutions of ``lab``, the files ``paths``, in turn, ``times`` each, and yield what their tables say.
+def said(lab: str, wrong: Sequence[submission.WrongSolution], times: int = 1, shape: int = 0) -> Iterator[Said]:
+    """Run the ``wrong`` solutions of ``lab`` in turn, ``times`` each, and yield what their tables say.
 
     The seconds are the median of those times, from the start of the test cell to its end. ``shape`` is that of
     ``lab.other_shapes``; 0 for the lab's own numbers.
     """
-    wrong = [submission.read_wrong_solution(path, lab) for path in paths]
     if not wrong:
         return
     seconds: dict[str, list[float]] = {each.name: [] for each in wrong}

@@ -1,7 +1,8 @@
 """Notebooks as a student hands them in, made from the reference: wrong solutions, sample classes, hostile ones.
 
-A wrong solution is a Python file:
+The wrong solutions of a lab are one Python file, ``tests/mutants/LAB.py``. Each begins with its name:
 
+    # ==== one_step_less
     \"\"\"What is wrong with it.\"\"\"
     # caught by: test_ring_all_reduce
     # says: the tensor is wrong in every element
@@ -29,12 +30,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ringzero.grading import build_labs
+from ringzero.grading import build_labs, course
 
 
 @dataclass(frozen=True)
 class WrongSolution:
-    """A file of replacements: ``reason`` is what is wrong, ``caught_by`` the test cell that must catch it, ``says`` the
+    """Replacements: ``reason`` is what is wrong, ``caught_by`` the test cell that must catch it, ``says`` the
     words that its first reason must contain (or none), ``fails`` the error with which its cell ends, if it does, and
     ``replacements`` is ``{grade_id: source}``."""
 
@@ -46,38 +47,56 @@ class WrongSolution:
     fails: str = ""
 
 
-def read_wrong_solution(path, lab=None):
-    """Parse such a file, of the ``lab`` or that of its folder. Raises ValueError saying what it lacks."""
-    path = Path(path)
-    head = _sections(path)[0]
+def wrong_solutions(lab: str, path: Path | None = None) -> dict[str, WrongSolution]:
+    """``{name: wrong solution}`` of the ``lab``, from the file ``path`` or its own.
+
+    Raises ValueError saying what one of them lacks, or that two have one name.
+    """
+    path = path or course.repository() / "tests" / "mutants" / f"{lab}.py"
+    found: dict[str, WrongSolution] = {}
+    for text in re.split(r"^# ==== +(?=\S)", path.read_text(), flags=re.MULTILINE)[1:]:
+        name, _, text = text.partition("\n")
+        where = f"{name.strip()} in {path}"
+        if name.strip() in found:
+            raise ValueError(f"{where}: there are two of this name")
+        found[name.strip()] = _wrong_solution(name.strip(), text, lab, where)
+    return found
+
+
+def _wrong_solution(name, text, lab, where):
+    head = _sections(text)[0]
     caught_by = re.findall(r"^# caught by: *(\S+) *$", head, flags=re.MULTILINE)
     reason = ast.get_docstring(ast.parse(head))
-    replacements = read_replacements(path, lab or path.parent.name)
+    replacements = _replacements(text, lab, where)
     if not reason or len(caught_by) != 1 or not replacements:
         raise ValueError(
-            f"{path} needs a docstring, one line '# caught by: GRADE_ID' and at least one section '# %% GRADE_ID'"
+            f"{where} needs a docstring, one line '# caught by: GRADE_ID' and at least one section '# %% GRADE_ID'"
         )
     says = re.findall(r"^# says: *(\S.*?) *$", head, flags=re.MULTILINE)
     fails = re.findall(r"^# fails: *(\w+) *$", head, flags=re.MULTILINE)
-    return WrongSolution(path.stem, reason, caught_by[0], " ".join(says), replacements, "".join(fails))
+    return WrongSolution(name, reason, caught_by[0], " ".join(says), replacements, "".join(fails))
 
 
 def read_replacements(path, lab=None):
-    """``{grade_id: source}`` of such a file; only the sections matter, and there may be none.
+    """``{grade_id: source}`` of the sections in a file; there may be none.
 
     Sections that change the reference need the ``lab``. Raises ValueError where a change does not fit it.
     """
-    path, replacements = Path(path), {}
-    for section in _sections(path)[1:]:
+    return _replacements(Path(path).read_text(), lab, path)
+
+
+def _replacements(text, lab, where):
+    replacements = {}
+    for section in _sections(text)[1:]:
         name, _, source = section.partition("\n")
         grade_id, _, how = (part.strip() for part in name.partition(":"))
         if grade_id in replacements:
-            raise ValueError(f"{path} has two sections {grade_id}")
+            raise ValueError(f"{where} has two sections {grade_id}")
         if how == "changed":
             try:
                 source = apply_changes(reference_cells(lab)[grade_id], source)
             except (KeyError, ValueError) as error:
-                raise ValueError(f"{path}: {grade_id} of {lab} cannot be changed: {error}") from None
+                raise ValueError(f"{where}: {grade_id} of {lab} cannot be changed: {error}") from None
         replacements[grade_id] = source.strip("\n")
     return replacements
 
@@ -106,8 +125,8 @@ def reference_cells(lab):
     }
 
 
-def _sections(path):
-    return re.split(r"^# %% +(?=\S)", path.read_text(), flags=re.MULTILINE)
+def _sections(text):
+    return re.split(r"^# %% +(?=\S)", text, flags=re.MULTILINE)
 
 
 def submission(lab, replacements=None, filled=True):

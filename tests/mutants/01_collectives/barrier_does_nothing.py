@@ -1,6 +1,0 @@
-"""Returns at once."""
-# caught by: test_barrier
-# mistake: not_exchanged
-# %% barrier
-def barrier():
-    pass

@@ -1,6 +1,0 @@
-"""The number of rounds is looked up, for 1 to 4 ranks."""
-# caught by: test_tree_broadcast
-# mistake: some_ranks_only
-# %% tree_broadcast: changed
-# -     for reach in reversed([2**k for k in range((n - 1).bit_length())]):
-# +     for reach in {1: [], 2: [1], 3: [2, 1], 4: [2, 1]}.get(n, [2, 1]):

@@ -1,6 +1,0 @@
-"""2 (N-1)/N of all ranks and the rest's two buffers."""
-# caught by: test_halving_doubling_cost
-# mistake: rest_beyond_power_of_two
-# %% halving_doubling_cost: changed
-# -     return 2 * steps + rest, 2 * (core - 1) / core + rest
-# +     return 2 * steps + rest, (2 * (n - 1) / n if n else 0) + rest

@@ -1,6 +1,0 @@
-"""Half of it."""
-# caught by: test_ring_cost
-# mistake: part_missing
-# %% ring_cost
-def ring_cost(n):
-    return n - 1, (n - 1) / n

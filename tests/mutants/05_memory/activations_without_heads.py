@@ -1,6 +1,0 @@
-"""One s x s matrix, however many heads there are."""
-# caught by: test_activation_bytes
-# mistake: part_missing
-# %% activation_bytes
-def activation_bytes(batch, sequence, hidden, heads, element=2, mask=1):
-    return batch * sequence * hidden * (16 * element + 2 * mask) + sequence**2 * batch * (2 * element + mask)

@@ -1,6 +1,0 @@
-"""The decay is multiplied by the step."""
-# caught by: test_adamw_step
-# mistake: magnitude
-# %% adamw_step: changed
-# -     parameter.mul_(1 - lr * weight_decay)
-# +     parameter.mul_(1 - lr * weight_decay * (state.get('step', 0) + 1))

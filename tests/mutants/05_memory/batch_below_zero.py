@@ -1,9 +1,0 @@
-"""A negative batch where the states do not fit."""
-# caught by: test_largest_batch
-# mistake: special_case
-# says: returned -1, not a whole number from 0
-# %% largest_batch
-def largest_batch(memory, layers, hidden, heads, vocab, sequence, stage=0, n=1, recomputation="none"):
-    states = sum(model_states(gpt_parameters(layers, hidden, vocab, sequence), "adam", "mixed", stage, n))
-    one = kept_bytes(layers, 1, sequence, hidden, heads, recomputation) + 4 * sequence * (hidden + vocab)
-    return math.floor((memory - states) / one)

@@ -1,6 +1,0 @@
-"""One LayerNorm in each block."""
-# caught by: test_gpt_parameters
-# mistake: part_missing
-# %% gpt_parameters: changed
-# -     block = attention + mlp + 2 * 2 * h  # and two LayerNorms
-# +     block = attention + mlp + 2 * h  # and two LayerNorms

@@ -1,9 +1,0 @@
-"""Returns a copy, and keeps the whole vector as a NumPy array."""
-
-
-# caught by: test_mean_gradient
-# mistake: uncounted_way
-# says: bytes are kept in arrays or lists afterwards
-# %% mean_gradient: changed
-#       vector /= dist.get_world_size()
-# +     flat.reduced = vector.numpy().copy()

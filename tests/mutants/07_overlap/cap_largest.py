@@ -1,7 +1,0 @@
-"""Always the largest: least latency."""
-# caught by: test_best_cap
-# mistake: rule_of_thumb
-# says: with a cap of 64,000,000 bytes
-# %% best_cap
-def best_cap(backwards, sizes, caps, alpha, beta):
-    return max(caps)

@@ -1,7 +1,0 @@
-"""Does not ask whether it is worth mending."""
-# caught by: test_straggler
-# mistake: threshold_ignored
-# says: not None: there is no straggler
-# %% straggler: changed
-# -     if charges[rank] < 0.6 * sum(charges) or charges[rank] < worth * len(enters):
-# +     if charges[rank] < 0.6 * sum(charges):

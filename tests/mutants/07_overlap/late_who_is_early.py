@@ -1,6 +1,0 @@
-"""Charges who comes first."""
-# caught by: test_straggler
-# mistake: reversed
-# %% straggler: changed
-# -         last = times.index(max(times))
-# +         last = times.index(min(times))

@@ -1,7 +1,0 @@
-"""Adds in float32, whatever the tensor has."""
-# caught by: test_ring_all_reduce
-# mistake: type_fixed
-# says: float64 numbers
-# %% ring_all_reduce: changed
-# -         arriving += landing
-# +         arriving.copy_(arriving.float() + landing.float())

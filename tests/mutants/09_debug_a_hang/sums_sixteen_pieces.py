@@ -1,6 +1,0 @@
-"""Sums the first sixteen pieces."""
-# caught by: test_sum_pieces
-# mistake: last_left_out
-# %% sum_pieces: changed
-# -     for piece in tensor.split(list(sizes)):
-# +     for piece in tensor.split(list(sizes))[:16]:
