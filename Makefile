@@ -34,14 +34,14 @@ class: install
 
 book: install
 	@echo "Running and building the pages: about eight minutes the first time; later those that changed."
-	@$(STEP) $(BIN)/jupyter-book build book/
+	@$(STEP) $(BIN)/jupyter-book build book/ $(STRICTLY)
 	@echo "The site is ready: _build/html/index.html"
 
 # All, or those of a room or of a lab: make test ROOM=zero, make test LAB=06.
 ROOM_TESTS = $(if $(ROOM),tests/$(ROOM))
 LAB_NAME = $(or $(basename $(notdir $(wildcard solutions/$(LAB)_*.py))),$(error there is no lab $(LAB) in solutions/; LAB=06 is 06_zero))
 LAB_TESTS = $(if $(LAB),tests/lab -k "lab_$(LAB) or $(LAB_NAME)")
-test: $(if $(ROOM)$(LAB),install,checks book)
+test: $(if $(ROOM)$(LAB),install,checks)
 	$(BIN)/python -m pytest $(TESTS) $(ROOM_TESTS) $(LAB_TESTS)
 
 quick: install
