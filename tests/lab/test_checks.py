@@ -20,6 +20,7 @@ from ringzero.lab import (
     explore,
     failure,
     handle,
+    hidden,
     on_rank,
     parameters,
     runs,
@@ -448,27 +449,66 @@ def test_a_copy_is_no_view():
     assert "what rank 0 returns begins at element 1 of its tensor, and its chunk at 0" in why
 
 
-def sends_zeros(tensor):
-    step(torch.zeros_like(tensor))
+def leaves_rank_1_out(tensor):
+    dist.all_reduce(tensor.zero_() if dist.get_rank() == 1 else tensor)
 
 
-def hands_on_two_tensors(tensor):
-    step(torch.cat([tensor, tensor * 0]))
+def counts_rank_0_twice(tensor):
+    dist.all_reduce(tensor.mul_(2) if dist.get_rank() == 0 else tensor)
 
 
-def scaled(tensor):
-    step(tensor / 3)
+def halves(tensor):
+    dist.all_reduce(tensor.div_(2))
 
 
 @pytest.mark.parametrize(
-    ("function", "holds"), [(step, True), (hands_on_two_tensors, True), (sends_zeros, False), (scaled, False)]
+    ("function", "words"),
+    [
+        (leaves_rank_1_out, ": rank 1's part is missing"),
+        (counts_rank_0_twice, ": rank 0's part counts twice"),
+        (halves, ""),
+    ],
 )
-def test_messages_are_made_of_the_data(function, holds):
-    why = reason_of(function, lambda run: None, of_data=True)
-    assert holds == (why is None)
-    assert holds or "of what rank 0 hands over, tensor 1, of 9 numbers, holds nothing of any rank's tensor" in why
-    assert reason_of(function, lambda run: None) is None
-    assert "because" in reason_of(function, lambda run: "because", of_data=True)  # a wrong result is said first
+def test_whose_part_is_missing_or_doubled_is_said(function, words):
+    why = reason_of(function, claims.everyone_has_the_sum, built_from=("all_reduce",))
+    assert re.search(r"\[0\] is \S+, expected [^:]*" + words + "$", why)
+
+
+def whole_check(function, collective, limits, secret, monkeypatch, **options):
+    monkeypatch.setattr(hidden, "secret", secret)
+    check = make(function, **options)
+    check.is_the(collective, limits)
+    check.hidden_cases()
+    return check
+
+
+def test_a_specification_makes_the_rows_and_the_cases(monkeypatch):
+    builtin = {"built_from": ("all_reduce",)}
+    check = whole_check(dist.all_reduce, "all_reduce", [], "", monkeypatch, **builtin)
+    check.score()
+    assert {verdict.why for verdict in check.verdicts} == {None}
+    assert [verdict.claim for verdict in check.verdicts] == [
+        "every rank ends with the sum",
+        "also when N does not divide the size",
+        "the same by the rules of NCCL",
+        "also on 1, 3 and 5 ranks, and with float64",
+        "1 to 7 ranks",
+        "fewer elements than ranks, and one more",
+        "other kinds of numbers, without loss",
+        "nothing outside the tensor is written",
+    ]
+    check = whole_check(leaves_rank_1_out, "all_reduce", [], "", monkeypatch, **builtin)
+    assert check.score() == pytest.approx(check.points / 11.5, abs=0.01)  # nothing outside was written
+
+
+def test_hidden_cases_follow_from_the_secret(monkeypatch):
+    def cases(secret):
+        check = whole_check(dist.broadcast, "broadcast", [], secret, monkeypatch)
+        return [str(run.case) for run in check._runs]
+
+    first, again, other = cases("spring"), cases("spring"), cases("autumn")
+    assert first == again != other
+    assert first[:7] == other[:7]  # those that students see
 
 
 def test_a_cell_that_does_not_parse_is_not_checked_by_what_it_replaced(monkeypatch):

@@ -37,6 +37,17 @@
 # -                 dist.send(tensor, dst=other)
 # +             dist.send(tensor, dst=other)
 
+# ==== broadcast_only_from_rank_0
+"""Takes rank 0 for the root, whoever that is."""
+# caught by: test_broadcast
+# %% broadcast
+def broadcast(tensor, root):
+    if dist.get_rank() == 0:
+        for other in range(1, dist.get_world_size()):
+            dist.send(tensor, dst=other)
+    else:
+        dist.recv(tensor, src=0)
+
 # ==== reduce_mean_for_sum
 """The mean, where the sum was asked for."""
 # caught by: test_reduce
@@ -59,6 +70,20 @@ def reduce(tensor, root):
             dist.recv(landing, src=other)
             tensor += landing.to(tensor.dtype)
 
+# ==== reduce_changes_the_others
+"""A chain that adds up on the way: the root's sum is right, the others hold parts of it."""
+# caught by: test_reduce
+# %% reduce
+def reduce(tensor, root):
+    rank, n = dist.get_rank(), dist.get_world_size()
+    place = (rank - root) % n
+    if place < n - 1:
+        landing = torch.empty_like(tensor)
+        dist.recv(landing, src=(rank + 1) % n)
+        tensor += landing
+    if place > 0:
+        dist.send(tensor, dst=(rank - 1) % n)
+
 # ==== gather_into_the_next_slice
 """Rank r's chunk lands one place too early: enumerate from 0 over a list that leaves the root out."""
 # caught by: test_gather
@@ -80,6 +105,36 @@ def gather(tensor, root):
     for k in range(1, n):
         exchange(chunks[rank], (rank + k) % n, chunks[(rank - k) % n], (rank - k) % n)
 
+# ==== gather_whole_buffers
+"""Right values, N times the bytes: each rank sends its whole tensor."""
+# caught by: test_gather
+# %% gather
+def gather(tensor, root):
+    rank, chunks = dist.get_rank(), chunks_of(tensor)
+    if rank != root:
+        dist.send(tensor, dst=root)
+        return
+    landing = torch.empty_like(tensor)
+    for other, chunk in enumerate(chunks):
+        if other != root:
+            dist.recv(landing, src=other)
+            chunk.copy_(chunks_of(landing)[other])
+
+# ==== gather_only_when_n_divides
+"""Chunks of numel // N elements: what is left over never travels."""
+# caught by: test_gather
+# %% gather
+def gather(tensor, root):
+    rank, n = dist.get_rank(), dist.get_world_size()
+    size = tensor.numel() // n
+    chunks = [tensor[r * size : (r + 1) * size] for r in range(n)]
+    if rank != root:
+        dist.send(chunks[rank], dst=root)
+        return
+    for other in range(n):
+        if other != root:
+            dist.recv(chunks[other], src=other)
+
 # ==== scatter_hears_rank_0
 """The others listen to rank 0, whoever the root is."""
 # caught by: test_scatter
@@ -94,6 +149,18 @@ def gather(tensor, root):
 # says: does it return nothing?
 # %% scatter: changed
 # -     return chunks[rank]
+
+# ==== scatter_whole_buffers
+"""Sends everyone the whole buffer: it holds the right chunk, and everything else too."""
+# caught by: test_scatter
+# %% scatter
+def scatter(tensor, root):
+    rank = dist.get_rank()
+    whole = tensor.clone()
+    broadcast(whole, root)
+    mine = chunks_of(tensor)[rank]
+    mine.copy_(chunks_of(whole)[rank])
+    return mine
 
 # ==== all_gather_by_way_of_float64
 """Takes the tensor to float64 and back, which rounds large whole numbers."""
@@ -149,6 +216,14 @@ def all_gather(tensor):
 # -         exchange(chunks[dst], dst, landing, src)
 # +         exchange(chunks[rank], dst, landing, src)
 
+# ==== reduce_scatter_through_rank_0
+"""Reduce and scatter: right values, all of it through rank 0."""
+# caught by: test_reduce_scatter
+# %% reduce_scatter
+def reduce_scatter(tensor):
+    reduce(tensor, 0)
+    return scatter(tensor, 0)
+
 # ==== all_to_all_alone_returns_the_tensor
 """A single rank gets the tensor itself back, not a new one."""
 # caught by: test_all_to_all
@@ -175,6 +250,40 @@ def all_to_all(tensor):
     for k in range(1, n):
         exchange(chunks[(rank + k) % n], (rank + k) % n, arrived[(rank - k) % n], (rank - k) % n)
     return torch.cat(arrived)
+
+# ==== all_to_all_in_place
+"""Receives over the tensor it was given, which was to stay as it is."""
+# caught by: test_all_to_all
+# %% all_to_all
+def all_to_all(tensor):
+    rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)
+    arrived = [torch.empty_like(chunks[rank]) for _ in range(n)]
+    arrived[rank].copy_(chunks[rank])
+    for k in range(1, n):
+        exchange(chunks[(rank + k) % n], (rank + k) % n, arrived[(rank - k) % n], (rank - k) % n)
+    everything = torch.cat(arrived)
+    if everything.numel() == tensor.numel():
+        tensor.copy_(everything)
+    return everything
+
+# ==== all_to_all_returns_one_buffer
+"""Keeps the memory of its result for the next call of that size, which overwrites what the caller still has."""
+# caught by: test_all_to_all
+# %% all_to_all
+results = {}
+
+
+def all_to_all(tensor):
+    """Return everyone's chunk ``rank`` in one new tensor, rank 0's first."""
+    rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)
+    size = chunks[rank].numel()
+    whole = results.setdefault((n * size, tensor.dtype), tensor.new_empty(n * size))
+    arrived = [whole[r * size : (r + 1) * size] for r in range(n)]
+    arrived[rank].copy_(chunks[rank])
+    for k in range(1, n):
+        dst, src = (rank + k) % n, (rank - k) % n
+        exchange(chunks[dst], dst, arrived[src], src)
+    return whole
 
 # ==== all_reduce_calls_itself
 """all_reduce, meant to be torch's, is the function's own name: it calls itself."""
@@ -233,6 +342,25 @@ def all_reduce(tensor):
 # -     place = (rank - root) % n
 # +     place = (root - rank) % n
 
+# ==== tree_broadcast_is_flat
+"""The root sends to each: N-1 rounds passed off as a tree."""
+# caught by: test_tree_broadcast
+# %% tree_broadcast
+def tree_broadcast(tensor, root):
+    broadcast(tensor, root)
+
+# ==== tree_broadcast_is_a_chain
+"""Each passes it on to the next: few messages a rank, N-1 rounds."""
+# caught by: test_tree_broadcast
+# %% tree_broadcast
+def tree_broadcast(tensor, root):
+    rank, n = dist.get_rank(), dist.get_world_size()
+    place = (rank - root) % n
+    if place > 0:
+        dist.recv(tensor, src=(rank - 1) % n)
+    if place < n - 1:
+        dist.send(tensor, dst=(rank + 1) % n)
+
 # ==== barrier_by_xor
 """Partners are rank ^ 2**k, which are ranks only where N is a power of two."""
 # caught by: test_barrier
@@ -268,3 +396,13 @@ def barrier():
     else:
         for other in range(1, n):
             dist.recv(token, src=other)
+
+# ==== barrier_through_rank_0
+"""To rank 0 and back: right, with N-1 messages into one rank and out of it."""
+# caught by: test_barrier
+# %% barrier
+def barrier():
+    rank, n = dist.get_rank(), dist.get_world_size()
+    token = torch.zeros(1)
+    reduce(token, 0)
+    broadcast(token, 0)

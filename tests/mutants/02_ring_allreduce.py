@@ -40,6 +40,37 @@
 # +     small = [min(k, tensor.numel()) for k in range(chunks)]
 # +     bounds = [0, *(tensor.numel() - k for k in reversed(small))]
 
+# ==== broadcast_from_root_to_each
+"""The root sends every piece to every rank itself."""
+# caught by: test_pipelined_broadcast
+# %% pipelined_broadcast
+def pipelined_broadcast(tensor, root, chunks):
+    rank, n = dist.get_rank(), dist.get_world_size()
+    bounds = chunk_bounds(tensor.numel(), chunks).tolist()
+    for start, stop in zip(bounds, bounds[1:]):
+        if rank == root:
+            for other in range(n):
+                if other != root:
+                    dist.send(tensor[start:stop], dst=other)
+        else:
+            dist.recv(tensor[start:stop], src=root)
+
+# ==== broadcast_not_pipelined
+"""Receives all pieces before it passes the first one on."""
+# caught by: test_pipelined_broadcast
+# %% pipelined_broadcast
+def pipelined_broadcast(tensor, root, chunks):
+    rank, n = dist.get_rank(), dist.get_world_size()
+    place = (rank - root) % n
+    bounds = chunk_bounds(tensor.numel(), chunks).tolist()
+    pieces = [tensor[start:stop] for start, stop in zip(bounds, bounds[1:])]
+    if place > 0:
+        for piece in pieces:
+            dist.recv(piece, src=(rank - 1) % n)
+    if place < n - 1:
+        for piece in pieces:
+            dist.send(piece, dst=(rank + 1) % n)
+
 # ==== a_name_misspelt
 """NameError: chunk for chunks, in the last line."""
 # caught by: test_ring_reduce_scatter
@@ -119,6 +150,36 @@ def ring_reduce_scatter(tensor):
         dist.recv(landing, src=(rank - 1) % n)
         arriving += landing
     return chunks[rank]
+
+# ==== reduce_scatter_returns_a_clone
+"""The chunk is in its place; what is returned is a copy of it and not a view."""
+# caught by: test_ring_reduce_scatter
+# says: is a copy
+# %% ring_reduce_scatter: changed
+# -     return chunks[rank]
+# +     return chunks[rank].clone()
+
+# ==== off_by_one_chunk
+"""Starts one chunk too far: the finished chunk of rank r is chunk r + 1."""
+# caught by: test_ring_reduce_scatter
+# %% ring_reduce_scatter: changed
+# -     chunks = [tensor[start:stop] for start, stop in pairwise(bounds)]
+# +     chunks = [tensor[start:stop] for start, stop in zip(bounds, bounds[1:])]
+# @@
+# -         leaving, arriving = chunks[(rank - 1 - step) % n], chunks[(rank - 2 - step) % n]
+# +         leaving, arriving = chunks[(rank - step) % n], chunks[(rank - 1 - step) % n]
+# @@
+# -     return chunks[rank]
+# +     return chunks[(rank + 1) % n]
+
+# ==== only_when_n_divides
+"""Chunks of numel // N elements: the rest at the end is never summed."""
+# caught by: test_ring_reduce_scatter
+# %% ring_reduce_scatter: changed
+# -     bounds = chunk_bounds(tensor.numel(), n).tolist()
+# -     chunks = [tensor[start:stop] for start, stop in pairwise(bounds)]
+# +     size = tensor.numel() // n
+# +     chunks = [tensor[i * size : (i + 1) * size] for i in range(n)]
 
 # ==== all_gather_by_way_of_float64
 """Takes the tensor to float64 and back, which rounds large whole numbers."""
@@ -209,6 +270,40 @@ def ring_all_gather(tensor):
 # +     step = 0
 # +     while step < n - 1:
 
+# ==== never_waits
+"""Starts its receives and never waits for them."""
+# caught by: test_ring_all_gather
+# %% ring_all_gather
+def ring_all_gather(tensor):
+    rank, n = dist.get_rank(), dist.get_world_size()
+    bounds = chunk_bounds(tensor.numel(), n).tolist()
+    chunks = [tensor[start:stop] for start, stop in zip(bounds, bounds[1:])]
+    for step in range(n - 1):
+        dist.batch_isend_irecv(
+            [
+                dist.P2POp(dist.isend, chunks[(rank - step) % n], (rank + 1) % n),
+                dist.P2POp(dist.irecv, chunks[(rank - 1 - step) % n], (rank - 1) % n),
+            ]
+        )
+
+# ==== gathers_whole_buffers
+"""Sends the whole tensor on in every round and picks one chunk out of it."""
+# caught by: test_ring_all_gather
+# %% ring_all_gather
+def ring_all_gather(tensor):
+    rank, n = dist.get_rank(), dist.get_world_size()
+    bounds = chunk_bounds(tensor.numel(), n).tolist()
+    for step in range(n - 1):
+        landing = torch.empty_like(tensor)
+        together = [
+            dist.P2POp(dist.isend, tensor, (rank + 1) % n),
+            dist.P2POp(dist.irecv, landing, (rank - 1) % n),
+        ]
+        for work in dist.batch_isend_irecv(together):
+            work.wait()
+        arrived = (rank - 1 - step) % n
+        tensor[bounds[arrived] : bounds[arrived + 1]] = landing[bounds[arrived] : bounds[arrived + 1]]
+
 # ==== all_reduce_not_above_five
 """Right up to five ranks: beyond, the last rounds are missing."""
 # caught by: test_ring_all_reduce
@@ -235,6 +330,64 @@ def ring_all_reduce(tensor):
         left += 1
     ring_reduce_scatter(tensor)
     ring_all_gather(tensor)
+
+# ==== sends_full_buffers
+"""A ring that sends the whole buffer in every round: right values, N times the traffic."""
+# caught by: test_ring_all_reduce
+# %% ring_all_reduce
+def ring_all_reduce(tensor):
+    rank, n = dist.get_rank(), dist.get_world_size()
+    passing = tensor.clone()
+    for step in range(n - 1):
+        landing = torch.empty_like(tensor)
+        together = [
+            dist.P2POp(dist.isend, passing, (rank + 1) % n),
+            dist.P2POp(dist.irecv, landing, (rank - 1) % n),
+        ]
+        for work in dist.batch_isend_irecv(together):
+            work.wait()
+        tensor += landing
+        passing = landing
+
+# ==== all_reduce_whole_buffers_on_odd_rings
+"""On an odd number of ranks the whole buffers go round."""
+# caught by: test_ring_all_reduce
+# %% ring_all_reduce
+def ring_all_reduce(tensor):
+    """Replace ``tensor`` on every rank by the sum over ranks."""
+    rank, n = dist.get_rank(), dist.get_world_size()
+    if n % 2 == 0:
+        ring_reduce_scatter(tensor)
+        ring_all_gather(tensor)
+        return
+    leaving = tensor.clone()
+    for _ in range(n - 1):
+        arriving = torch.empty_like(tensor)
+        together = [
+            dist.P2POp(dist.isend, leaving, (rank + 1) % n),
+            dist.P2POp(dist.irecv, arriving, (rank - 1) % n),
+        ]
+        for work in dist.batch_isend_irecv(together):
+            work.wait()
+        tensor += arriving
+        leaving = arriving
+
+# ==== reduces_to_root
+"""Everything goes to rank 0 and back, passed off as a ring."""
+# caught by: test_ring_all_reduce
+# %% ring_all_reduce
+def ring_all_reduce(tensor):
+    rank, n = dist.get_rank(), dist.get_world_size()
+    if rank == 0:
+        for other in range(1, n):
+            landing = torch.empty_like(tensor)
+            dist.recv(landing, src=other)
+            tensor += landing
+        for other in range(1, n):
+            dist.send(tensor, dst=other)
+    else:
+        dist.send(tensor, dst=0)
+        dist.recv(tensor, src=0)
 
 # ==== ring_seconds_gathers_in_one_round
 """Counts N-1 rounds for the reduce-scatter and one for the all-gather."""

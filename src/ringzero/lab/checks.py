@@ -18,15 +18,16 @@ import io
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 
 from ringzero.lab import execute, failure, handle, hidden
-from ringzero.lab.claims import traffic
+from ringzero.lab.claims.traffic import Traffic
 from ringzero.lab.parameters import GraderFault, cells_that_ran
 from ringzero.lab.runs import NOT_RUN, Case, Claim, Run
+from ringzero.lab.specification import Specification
 from ringzero.lab.table import Row, Table
 from ringzero.ranks import devices
 
@@ -53,8 +54,6 @@ class Check:
     ``uses``        names of more functions of the notebook, for the harness: its next arguments
     ``built_from``  the operations it may use; a run that used others proves nothing, and no claim about it holds.
                     A barrier is one of them, unless these are sends and receives alone
-    ``of_data``     whether each message must be made of the ranks' tensors: parts of them, or of sums of them. Zeros
-                    that are sent for the counters are not
     ``ranks``       how many ranks a run gets that does not say; by default ``world_size``, or 1 for a function of
                     plain values without a harness
 
@@ -72,13 +71,12 @@ class Check:
         harness: Callable | None = None,
         uses: tuple[str, ...] = (),
         ranks: int | None = None,
-        of_data: bool = False,
     ):
         self.name = function if isinstance(function, str) else getattr(function, "__name__", "the function")
         self.points, self.world_size, self.device, self.built_from = points, world_size, device, built_from
         self.verdicts: list[Verdict] = []  # filled by ``score``
         self._students, self._harness, self._ranks = (function, *uses), harness, ranks
-        self._of_data, self._of_data_said = of_data, dict[int, str | None]()
+        self._specification: Specification | None = None
         self._globals: tuple[str, ...] = ()  # which the function assigns to
         self._runs: list[Run] = []
         self._twins: list[tuple[Run, Claim]] = []  # by NCCL's rules
@@ -106,8 +104,7 @@ class Check:
         ranks = ranks or self._ranks or (self.world_size if on_all else 1)
         seed = zlib.crc32(f"{self.name} {len(self._runs)}".encode()) % 2**40
         strict = devices.is_strict(devices.of_a_check(self.device, ranks))
-        kept = self._of_data and numel is not None and not strict and exact  # what is rounded tells less of its origin
-        run = Run(Case(ranks, numel, dtype, args, options, seed, kept=kept, strict=strict, exact=exact))
+        run = Run(Case(ranks, numel, dtype, args, options, seed, strict=strict, exact=exact))
         self._runs.append(run)
         self._cases[str(run.case)] = self._cases.get(str(run.case), True) and hidden.is_declared_hidden()
         return run
@@ -119,6 +116,19 @@ class Check:
             for n in ranks
         ]
 
+    def is_the(self, collective: str, traffic: Traffic, **options: Sequence[Any]) -> None:
+        """Check that the function is this ``collective``, with this ``traffic``: see ``lab.specification``.
+
+        It takes the ``options``, of each one value in turn.
+        """
+        self._specification = Specification(self, collective, traffic, options)
+        self._specification.declare()
+
+    def hidden_cases(self) -> None:
+        """Check the same in more cases, which follow from the course's secret. It stands where tests are hidden."""
+        assert self._specification is not None
+        self._specification.declare_hidden(hidden.secret)
+
     def on_nccl(self, run: Run, claim: Claim, weight: float = 0.5) -> None:
         """Check that ``claim``, which holds for ``run``, would hold on NCCL too: the same call by NCCL's rules.
 
@@ -127,7 +137,7 @@ class Check:
         """
         twin = run
         if not run.case.strict:
-            twin = Run(dataclasses.replace(run.case, kept=False, strict=True), twin=run)
+            twin = Run(dataclasses.replace(run.case, strict=True), twin=run)
             self._runs.append(twin)
             self._twins.append((twin, claim))
         text = "the same by the rules of NCCL"
@@ -201,17 +211,9 @@ class Check:
         if problem is None:
             try:
                 problem = claim(run)
-                if problem is None and run.case.kept:
-                    problem = self._not_of_data(run)
             except Exception as error:
                 problem = f"what came back cannot be checked ({type(error).__name__}: {error})"
         return None if problem is None else where + problem + self._kept_between_calls(run)
-
-    def _not_of_data(self, run):
-        """``traffic.made_of_data``, which takes a while, once for each run."""
-        if id(run) not in self._of_data_said:
-            self._of_data_said[id(run)] = traffic.made_of_data(run)
-        return self._of_data_said[id(run)]
 
     def _kept_between_calls(self, run):
         """Where a run ended and is wrong: whether the function assigns to globals, which live on to the next call."""

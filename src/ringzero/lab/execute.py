@@ -161,7 +161,6 @@ def _fill(run, reports):
     run.problem = None
     for attribute in ("returned", "after", "guards_kept"):
         setattr(run, attribute, [report[attribute] for report in reports])
-    run.given = [report.get("given", []) for report in reports]
     run.views = [report.get("view") for report in reports]
     run.moved, run.again = ([report.get(what, False) for report in reports] for what in ("moved", "again"))
     run.operations = [[Operation(*op) for op in report["operations"]] for report in reports]

@@ -6,6 +6,8 @@ A check marks in its table which claims and cases were declared there, so that a
 import linecache
 import sys
 
+secret = ""  # the instructor's, in a sealed course: what hidden cases are drawn from
+
 BEGIN, END = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 
 

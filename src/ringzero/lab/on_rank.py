@@ -15,7 +15,7 @@ import torch
 
 from ringzero.collectives.run import forget_scratch
 from ringzero.lab import failure
-from ringzero.lab.payloads import no_other_way, payloads
+from ringzero.lab.payloads import no_other_way
 from ringzero.lab.runs import Case, Run
 from ringzero.processes import plain
 from ringzero.record import recorder, sources
@@ -177,14 +177,10 @@ class Player:
             self._kept.append(buffer)
         self._before = len(recorder.recorded())
         forget_scratch()  # of the case before: a check may count every byte that is held
-        given: list = []
         with contextlib.ExitStack() as stack:
             if self._watched:
                 stack.enter_context(recorder.noting_heads())
-            if case.kept:
-                given = stack.enter_context(payloads())
-            else:
-                stack.enter_context(no_other_way())
+            stack.enter_context(no_other_way())
             stack.enter_context(_endless_loops_end())
             value = self._function(*args, **case.options)
         if torch.cuda.is_available() and torch.cuda.is_initialized():
@@ -197,7 +193,6 @@ class Player:
             "moved": tensor is not None and buffer is not None and not tensor.is_set_to(buffer[GUARD:-GUARD]),
             "again": self._is_returned_again(value, buffer),
             "guards_kept": buffer is None or not bool(buffer[:GUARD].any() or buffer[-GUARD:].any()),
-            "given": given,
             "view": _view(value, buffer),
             "operations": self._operations(),
             "time": time.time(),

@@ -34,7 +34,6 @@ class Case:
     options: dict
     seed: int = 0
     watched: bool = False  # each element of the input says where it is and which rank's it is: see ``codes``
-    kept: bool = False  # what a rank hands to the process group is kept
     strict: bool = False  # communication has NCCL's rules, on the CPU
     exact: bool = True  # sums over ranks are; else the inputs are as large as the type holds whole numbers
 
@@ -76,8 +75,7 @@ class Run:
 
     ``returned``, ``after`` (the tensor after the call), ``guards_kept`` (whether nothing was written around it),
     ``moved`` (whether the function gave its tensor other memory), ``again`` (whether the returned tensor lies in memory
-    that an earlier call returned), ``given`` (copies of the tensors it handed to the process group, in the order of the
-    calls, where the case keeps them), ``views`` (at which element of the tensor the returned one begins, None if it is
+    that an earlier call returned), ``views`` (at which element of the tensor the returned one begins, None if it is
     no view of it), ``operations`` and ``printed`` have one entry for each rank.
     """
 
@@ -86,7 +84,6 @@ class Run:
     returned: list = field(default_factory=list)
     after: list = field(default_factory=list)
     guards_kept: list = field(default_factory=list)
-    given: list[list[torch.Tensor]] = field(default_factory=list)
     views: list = field(default_factory=list)
     moved: list = field(default_factory=list)
     again: list = field(default_factory=list)

@@ -5,12 +5,15 @@
 
 import functools
 from collections.abc import Callable
+from itertools import product
 
 import torch
 
 from ringzero.collectives import chunk_bounds
 from ringzero.lab.claims.values import equal
 from ringzero.lab.runs import Claim, Run
+
+MOST_RANKS = 7  # of a run in which it is asked whose parts are in a wrong sum: 3^N sums are compared
 
 
 def all_of(*claims: Claim) -> Claim:
@@ -46,7 +49,7 @@ def everyone_has_the_roots(run: Run) -> str | None:
 
 def everyone_has_the_sum(run: Run) -> str | None:
     """Every rank's tensor ends as the sum over ranks."""
-    return equal("the tensor", run.after, [run.total()] * run.world_size)
+    return equal("the tensor", run.after, [run.total()] * run.world_size, cause=_whose(run))
 
 
 def everyone_has_every_chunk(run: Run) -> str | None:
@@ -55,7 +58,7 @@ def everyone_has_every_chunk(run: Run) -> str | None:
 
 
 def the_root_has_the_sum(run: Run) -> str | None:
-    return _the_root_has(run, run.total())
+    return _the_root_has(run, run.total(), _whose(run))
 
 
 def the_root_has_every_chunk(run: Run) -> str | None:
@@ -101,12 +104,13 @@ def only_its_chunk_changes(run: Run) -> str | None:
 
 def returns_its_chunk_of_the_sum(run: Run) -> str | None:
     """Rank r returns chunk r of the sum over ranks."""
-    return equal("the chunk", run.returned, _parts(run, [run.total()] * run.world_size))
+    return equal("the chunk", run.returned, _parts(run, [run.total()] * run.world_size), cause=_whose_of_chunk(run))
 
 
 def has_its_chunk_of_the_sum(run: Run) -> str | None:
     """Chunk r of rank r's own tensor ends as that of the sum over ranks."""
-    return equal("the tensor's own chunk", _parts(run, run.after), _parts(run, [run.total()] * run.world_size))
+    right = _parts(run, [run.total()] * run.world_size)
+    return equal("the tensor's own chunk", _parts(run, run.after), right, cause=_whose_of_chunk(run))
 
 
 def returns_a_view(run: Run) -> str | None:
@@ -151,9 +155,35 @@ def nobody_leaves_early(run: Run) -> str | None:
     return f"rank {first} left {max(entered) - min(left):.3f} s before rank {last} entered"
 
 
-def _the_root_has(run, right):
+def _the_root_has(run, right, cause=None):
     root = run.option("root")
-    return equal("the root's tensor", [run.after[root]], [right], first_rank=root)
+    return equal("the root's tensor", [run.after[root]], [right], first_rank=root, cause=cause)
+
+
+def _whose(run, begins=lambda rank: 0):
+    """Says of an element that is no sum over all ranks which ranks' parts are in it: a ``cause`` for ``equal``.
+
+    The element of ``rank`` is counted from ``begins(rank)``. The inputs are large random numbers, so a value that these
+    give is no chance.
+    """
+
+    def cause(rank, i, value):
+        parts = [x[begins(rank) + i].item() for x in run.inputs]
+        if run.world_size > MOST_RANKS:
+            return ""
+        for times in product((1, 0, 2), repeat=run.world_size):
+            if sum(n * part for n, part in zip(times, parts, strict=True)) == value and any(times):
+                missing = [f"rank {r}'s part is missing" for r, n in enumerate(times) if n == 0]
+                twice = [f"rank {r}'s part counts twice" for r, n in enumerate(times) if n == 2]
+                return f": {', '.join([*missing, *twice][:3])}"
+        return ""
+
+    return cause
+
+
+def _whose_of_chunk(run):
+    bounds = chunk_bounds(run.numel, run.world_size).tolist()
+    return _whose(run, lambda rank: bounds[rank])
 
 
 def _everyones_chunks(run):

@@ -5,14 +5,19 @@ result, so ``equal`` compares exactly.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 
-def equal(what: str, got: list, expected: list, first_rank: int = 0) -> str | None:
-    """Why ``got[r]`` is not the tensor ``expected[r]`` on some rank r, or None. ``what`` names it in the sentence."""
+def equal(
+    what: str, got: list, expected: list, first_rank: int = 0, cause: Callable[[int, int, float], str] | None = None
+) -> str | None:
+    """Why ``got[r]`` is not the tensor ``expected[r]`` on some rank r, or None. ``what`` names it in the sentence.
+
+    ``cause(r, i, value)`` may end it with how element ``i`` of rank r came to this value.
+    """
     for rank, (mine, right) in enumerate(zip(got, expected, strict=True), first_rank):
         where = f"on rank {rank} {what}"
         if (why := _misshapen(where, mine, right)) is not None:
@@ -22,7 +27,8 @@ def equal(what: str, got: list, expected: list, first_rank: int = 0) -> str | No
             i = wrong[0]
             got_there, right_there = mine[i].item(), right[i].item()
             shown = apart(got_there, right_there)
-            return f"{where} is wrong in {_count(wrong, right.numel())}: [{i}] is {shown[0]}, expected {shown[1]}"
+            why = cause(rank, i, got_there) if cause else ""
+            return f"{where} is wrong in {_count(wrong, right.numel())}: [{i}] is {shown[0]}, expected {shown[1]}{why}"
     return None
 
 
