@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 from ringzero.grading.autograde import install
-from ringzero.grading.collect import CANVAS
 from ringzero.grading.course import GRADEBOOK
 
 install()
@@ -55,9 +54,6 @@ c.HTMLExporter.filters = {"markdown2html": "ringzero.grading.harmless.rendered"}
 
 # `nbgrader validate` runs a notebook with nbgrader's own Execute; a cell of ours may take longer than its 30 s.
 c.Execute.timeout = 120
-
-# `nbgrader zip_collect LAB` reads what Canvas calls its files. `ringzero collect LAB FILE.zip` knows other forms, too.
-c.FileNameCollectorPlugin.named_regexp = f"(?:.*/)?{CANVAS.pattern}"
 
 # Points off for late work: "zero" takes all, "none" takes none. nbgrader's documentation shows how to write another.
 c.LateSubmissionPlugin.penalty_method = "none"

@@ -388,7 +388,7 @@ answer.that("the two that wait for each other", said, cycle)
 answer.that("whom each rank tries to receive from", said, sources)
 answer.that("the line to change", said, line)
 
-check = Check("ring_all_reduce", points=3, world_size=WORLD_SIZE, device=DEVICE, of_data=True)
+check = Check("ring_all_reduce", points=3, world_size=WORLD_SIZE, device=DEVICE)
 even = check.run(numel=120 * WORLD_SIZE)
 uneven = check.run(numel=120 * WORLD_SIZE + 3)
 everyone_has_the_sum = claims.everyone_has_the_sum
@@ -882,7 +882,7 @@ answer.that("the rank that stands alone", said, claims.sealed("odd", "0dcc7d323a
 answer.that("the bytes it brought", said, brought)
 answer.that("the line to change", said, line)
 
-check = Check("sum_pieces", points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=("all_reduce",), of_data=True)
+check = Check("sum_pieces", points=3, world_size=WORLD_SIZE, device=DEVICE, built_from=("all_reduce",))
 uneven = check.run(numel=15, sizes=(6, 2, 4, 3))
 alike = check.run(numel=12, sizes=(3, 3, 3, 3))
 one_for_each_piece = claims.all_of(

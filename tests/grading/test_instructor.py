@@ -126,12 +126,21 @@ def test_who_needs_a_look_and_why():
 ZIPS = {
     "Canvas": (
         {"doejane_LATE_12_34_04_ddp-1.ipynb": b"late", "bitb_56_78_04_ddp.ipynb": b"b"},
-        {"doejane": b"late", "bitb": b"b"},
+        {"doejane_12": b"late", "bitb_56": b"b"},
     ),
     "Canvas, two of one name": (
         {"doejane_12_34_04_ddp.ipynb": b"1", "doejane_56_78_04_ddp-2.ipynb": b"2", "doejane_56_79_notes.ipynb": b"0"},
         {"doejane_12": b"1", "doejane_56": b"2"},
     ),
+    "Canvas, no letters of a to z": (
+        {"müllerjörg_5_6_04_ddp.ipynb": b"m", "李明_7_8_04_ddp.ipynb": b"l"}, {"müllerjörg_5": b"m", "李明_7": b"l"}
+    ),
+    "Canvas, a group": ({"the_a_team_9_10_04_ddp.ipynb": b"t"}, {"the_a_team_9": b"t"}),
+    "Canvas, anonymous": (
+        {"anon_Xk3fq_9_04_ddp.ipynb": b"x", "LATE_anon_b2C4d_8_04_ddp.ipynb": b"b"},
+        {"anon_xk3fq": b"x", "anon_b2c4d": b"b"},
+    ),
+    "Canvas, a name of digits": ({"1234_5_6_04_ddp.ipynb": b"d"}, {"1234_5": b"d"}),
     "Moodle": ({"Jane Doe_77_assignsubmission_file_/04_ddp.ipynb": b"j"}, {"jane_doe_77": b"j"}),
     "folders": ({"class/ada/04_ddp/04_ddp.ipynb": b"a", "bob/04_ddp.ipynb": b"b"}, {"ada": b"a", "bob": b"b"}),
     "two of one": ({"ada/notes.ipynb": b"0", "ada/04_ddp.ipynb": b"1", "ada/other.ipynb": b"2"}, {"ada": b"1"}),
@@ -146,7 +155,7 @@ def test_notebooks_out_of_a_zip_file(made_by, tmp_path):
         for name, content in files.items():
             archive.writestr(name, content)
     found, left_out = collect.notebooks(tmp_path / "all.zip", "04_ddp")
-    assert {student: content for student, (content, _) in found.items()} == expected
+    assert {student: each.content for student, each in found.items()} == expected
     assert len(left_out) == len(files) - len(expected)
 
 
@@ -171,7 +180,7 @@ def test_of_two_the_one_that_can_be_read(tmp_path):
     content = (tmp_path / "all.zip").read_bytes().replace(b"ipynb04_ddp_again", b"ipynb04_ddp_AGAIN")  # not its CRC
     (tmp_path / "all.zip").write_bytes(content)
     found, left_out = collect.notebooks(tmp_path / "all.zip", "04_ddp")
-    assert found == {"ada": (b"04_ddp.ipynb", "ada/04_ddp.ipynb")}
+    assert found == {"ada": collect.Collected(b"04_ddp.ipynb", "ada/04_ddp.ipynb")}
     assert len(left_out) == 1
 
 
@@ -185,6 +194,31 @@ def test_collecting_puts_the_notebooks_in_their_place(course, tmp_path):
     status, said = ringzero("collect", LAB, str(tmp_path / "no.zip"))
     assert status == 2
     assert "is no zip file" in said
+
+
+def test_a_number_of_canvas_is_who_it_is(course, tmp_path):
+    """Not the name: two of one name in two zip files, one of them in the roster by another name."""
+    with course.gradebook() as gradebook:
+        gradebook.update_or_create_student("jane", first_name="Jane", last_name="Doe", lms_user_id="12")
+    for number, file in (("12", "first.zip"), ("56", "second.zip")):
+        with zipfile.ZipFile(tmp_path / file, "w") as archive:
+            archive.writestr(f"doejane_LATE_{number}_3_{LAB}.ipynb", number)
+        status, said = ringzero("collect", LAB, str(tmp_path / file))
+        assert status == 0, said
+        assert f"late, says Canvas: when, belongs in {course.root}/submitted/" in said
+    assert {student: (course.root / "submitted" / student / LAB / f"{LAB}.ipynb").read_text()
+            for student in ("jane", "doejane_56")} == {"jane": "12", "doejane_56": "56"}  # fmt: skip
+    assert course.roster() == {"12": "jane", "56": "doejane_56"}
+
+
+def test_a_name_in_utf_8_that_does_not_say_so(tmp_path):
+    """As Canvas writes it: the flag for UTF-8 is not set."""
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.writestr("m__ller_5_6_04_ddp.ipynb", b"m")
+    content = (tmp_path / "all.zip").read_bytes().replace(b"m__ller", "müller".encode())
+    (tmp_path / "all.zip").write_bytes(content)
+    found, left_out = collect.notebooks(tmp_path / "all.zip", "04_ddp")
+    assert (list(found), left_out) == (["müller_5"], [])
 
 
 def test_jobs_and_a_scheduler_are_two_ways():

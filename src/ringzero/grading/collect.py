@@ -2,22 +2,28 @@
 
 | made by | a file in it |
 |---|---|
-| Canvas | ``doejane_LATE_12345_67890_04_ddp-1.ipynb`` |
+| Canvas | ``doejane_LATE_12345_67890_04_ddp-1.ipynb``, ``anon_Xk3fq_67890_04_ddp.ipynb`` |
 | Moodle | ``Jane Doe_12345_assignsubmission_file_/04_ddp.ipynb`` |
 | anybody | ``jane/04_ddp.ipynb``, ``class/jane/04_ddp.ipynb`` or ``jane/04_ddp/04_ddp.ipynb`` |
 
-Only bytes are read: no path of the zip file is written to, and no other file in it is opened.
+Whose a file is, a number says: two people may have one name. Of a group Canvas gives one member's number. Only bytes
+are read: no path of the zip file is written to, and no other file in it is opened.
 """
 
+import contextlib
 import re
+import unicodedata
 import zipfile
 import zlib
-from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 LARGEST = 50_000_000  # bytes of a notebook
-CANVAS = re.compile(r"(?P<student_id>[a-z0-9'-]+)(?:_LATE)?_(?P<number>\d+)_\d+_(?P<file_id>.+?)(?:-\d+)?\.ipynb")
-MOODLE = re.compile(r"(?P<student_id>.+)_(?P<number>\d+)_assignsubmission_file_?(?:/.*)?")
+CANVAS = re.compile(
+    r"(?:(?!(?:LATE_)?anon_)(?P<name>\w+?)_)?(?P<late>LATE_)?(?P<number>anon_[^\W_]+|\d+)_\d+_(?P<file>.+?)(?:-\d+)?\.ipynb"
+)
+MOODLE = re.compile(r"(?P<name>.+)_(?P<number>\d+)_assignsubmission_file_?(?:/.*)?")
 # What reading an entry raises: where it is damaged, encrypted (RuntimeError) or compressed in a way not known here.
 UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError)
 
@@ -26,69 +32,91 @@ class NotAZipError(ValueError):
     """The file is no zip file."""
 
 
-def student_of(path: str, lab: str) -> tuple[str, str]:
-    """The student whose notebook ``path`` is, in a form that can name a folder; "" where that cannot be told.
+@dataclass(frozen=True)
+class Whose:
+    """``student`` in a form that can name a folder, "" where that cannot be told; the ``number`` on the platform."""
 
-    And the student's number, if two students of one name differ by that alone.
-    """
+    student: str
+    number: str = ""
+    late: bool = False
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The bytes of a notebook, its path in the zip file, and from Canvas the student's number and "late"."""
+
+    content: bytes
+    path: str
+    number: str = ""
+    late: bool = False
+
+
+def whose(path: str, lab: str, roster: Mapping[str, str] | None = None) -> Whose:
+    """Whose notebook ``path`` is. ``roster`` is ``{number in Canvas: student}``."""
     parts = PurePosixPath(path).parts
     folders = [part for part in parts[:-1] if part != lab]
     for folder in folders:
-        if found := MOODLE.fullmatch(folder):
-            return _slug(f"{found['student_id']} {found['number']}"), ""
+        if found := MOODLE.fullmatch(folder):  # its numbers are others in each assignment
+            return Whose(_slug(f"{found['name']} {found['number']}"))
     if found := CANVAS.fullmatch(parts[-1]):
-        return _slug(found["student_id"]), found["number"]
-    return _slug(folders[-1]) if folders else "", ""
+        number, late = found["number"], bool(found["late"])
+        known = (roster or {}).get(number)
+        return Whose(known or _slug(f"{found['name'] or ''} {number}"), number, late)
+    return Whose(_slug(folders[-1]) if folders else "")
 
 
-def notebooks(file: Path, lab: str) -> tuple[dict[str, tuple[bytes, str]], list[str]]:
-    """``{student: (bytes, path in the zip file)}``, and a sentence for each file that was left out.
+def notebooks(file: Path, lab: str, roster: Mapping[str, str] | None = None) -> tuple[dict[str, Collected], list[str]]:
+    """``{student: Collected}``, and a sentence for each file that was left out.
 
-    Of a student's several notebooks the one counts whose name begins with the lab's, then the one added last. Students
-    of one name have their numbers behind it. Raises NotAZipError.
+    Of a student's several notebooks the one counts whose name begins with the lab's, then the one added last. Raises
+    NotAZipError.
     """
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, IsADirectoryError):
         raise NotAZipError(f"{file} is no zip file. Download the submissions as one zip file.") from None
-    found: dict[str, tuple[bytes, str]] = {}
+    found: dict[str, Collected] = {}
     left_out = []
     with archive:
-        entries = [entry for entry in archive.infolist() if not _is_of_no_student(entry)]
-        people = {student_of(entry.filename, lab) for entry in entries if entry.filename.endswith(".ipynb")}
-        names = Counter(name for name, _ in people)
-        for entry in entries:
-            student, number = student_of(entry.filename, lab)
-            if names[student] > 1 and number:
-                student = f"{student}_{number}"
-            if not entry.filename.endswith(".ipynb"):
-                left_out.append(f"{entry.filename}: not a notebook")
-            elif not student:
-                left_out.append(f"{entry.filename}: its name does not say whose it is")
+        for entry in archive.infolist():
+            name = _name(entry)
+            if entry.is_dir() or "__MACOSX" in name or ".ipynb_checkpoints" in name:
+                continue
+            of = whose(name, lab, roster)
+            before = found.get(of.student)
+            if not name.endswith(".ipynb"):
+                left_out.append(f"{name}: not a notebook")
+            elif not of.student:
+                left_out.append(f"{name}: its name does not say whose it is")
             elif entry.file_size > LARGEST:
-                left_out.append(f"{entry.filename}: {entry.file_size} bytes, over the limit of {LARGEST}")
-            elif student in found and _is_of(lab, found[student][1]) and not _is_of(lab, entry.filename):
-                left_out.append(f"{entry.filename}: {student} has {found[student][1]}, too")
+                left_out.append(f"{name}: {entry.file_size} bytes, over the limit of {LARGEST}")
+            elif before is not None and _is_of(lab, before.path) and not _is_of(lab, name):
+                left_out.append(f"{name}: {of.student} has {before.path}, too")
             else:
                 try:
                     content = archive.read(entry)
                 except UNREADABLE as error:
-                    left_out.append(f"{entry.filename}: it cannot be read ({error})")
+                    left_out.append(f"{name}: it cannot be read ({error})")
                     continue
-                if student in found:
-                    left_out.append(f"{found[student][1]}: {student} has {entry.filename}, too")
-                found[student] = content, entry.filename
+                if before is not None:
+                    left_out.append(f"{before.path}: {of.student} has {name}, too")
+                found[of.student] = Collected(content, name, of.number, of.late)
     return found, left_out
 
 
-def _is_of_no_student(entry: zipfile.ZipInfo) -> bool:
-    return entry.is_dir() or "__MACOSX" in entry.filename or ".ipynb_checkpoints" in entry.filename
+def _name(entry: zipfile.ZipInfo) -> str:
+    """Canvas writes UTF-8 and does not say so, which zipfile takes for the letters of a PC of 1981."""
+    name = entry.filename
+    if not entry.flag_bits & 0x800:
+        with contextlib.suppress(UnicodeError):
+            name = name.encode("cp437").decode()
+    return unicodedata.normalize("NFC", name)
 
 
 def _is_of(lab: str, path: str) -> bool:
     name = PurePosixPath(path).name
     found = CANVAS.fullmatch(name)
-    return (found["file_id"] if found else name).startswith(lab)
+    return (found["file"] if found else name).startswith(lab)
 
 
 def _slug(name: str) -> str:

@@ -110,6 +110,19 @@ class Course:
         data = content if isinstance(content, bytes) else nbformat.writes(content).encode()
         (folder / (name or f"{lab}.ipynb")).write_bytes(data)
 
+    def roster(self):
+        """``{number in Canvas: student}`` of the students who have one."""
+        with self.gradebook() as gradebook:
+            return {student.lms_user_id: student.id for student in gradebook.students if student.lms_user_id}
+
+    def know(self, numbers):
+        """Note the students of these ``{number in Canvas: student}`` who are not in the roster yet."""
+        known = self.roster()
+        with self.gradebook() as gradebook:
+            for number, student in numbers.items():
+                if number not in known:
+                    gradebook.update_or_create_student(student, lms_user_id=number)
+
     def autograde(self, lab, students="*", force=False):
         """Grade, and return the exit status: 0 unless a person must look at a submission."""
         options = ["--force"] if force else []

@@ -166,15 +166,17 @@ def collect(lab, file):
 
     course = _course_of(lab)
     try:
-        found, left_out = notebooks(file, lab)
+        found, left_out = notebooks(file, lab, course.roster())
     except NotAZipError as error:
         raise click.UsageError(str(error)) from None
-    for student, (content, origin) in sorted(found.items()):
+    course.know({each.number: student for student, each in found.items() if each.number})
+    for student, each in sorted(found.items()):
         place = course.root / "submitted" / student / lab / f"{lab}.ipynb"
-        same = place.is_file() and place.read_bytes() == content
+        same = place.is_file() and place.read_bytes() == each.content
         if not same:
-            course.submit(student, lab, content)
-        click.echo(in_one_line(f"{student}: {origin}{' (as before)' if same else ''}"))
+            course.submit(student, lab, each.content)
+        late = f"; late, says Canvas: when, belongs in {_shown(place.with_name('timestamp.txt'))}" if each.late else ""
+        click.echo(in_one_line(f"{student}: {each.path}{' (as before)' if same else ''}{late}"))
     for why in left_out:
         click.echo(in_one_line(f"left out: {why}"))
     click.echo(f"{len(found)} collected. Then: nbgrader autograde {lab}")
