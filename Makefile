@@ -13,7 +13,7 @@ STEP := "$(SYSTEM_PYTHON)" src/one_at_a_time.py
 course: labs class book
 	@echo
 	@echo "The labs:   make lab   (JupyterLab, open on labs/)"
-	@echo "The class:  course/    (submitted, autograded, feedback; nbgrader's own layout)"
+	@echo "The class:  sample_class/course/    (submitted, autograded, feedback; nbgrader's own layout)"
 	@echo "The site:   _build/html/index.html"
 
 install:

@@ -41,8 +41,8 @@ c.ExecuteWithPapermill.notebook_seconds = 300.0
 
 # The feedback page: the score and what to look at on top, nothing of the hidden tests.
 c.GenerateFeedback.exporter_class = "ringzero.grading.feedback.FeedbackPage"
-c.FeedbackPage.preprocessors = []  # no script runs on it, so figures may stay
-c.FeedbackPage.filters = {}
+c.FeedbackPage.preprocessors = []
+c.FeedbackPage.filters = {"markdown2html": "ringzero.grading.harmless.rendered"}
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
     "ringzero.grading.feedback.ForTheStudent",

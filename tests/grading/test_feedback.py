@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from ringzero.grading import feedback, withheld
+from ringzero.grading import feedback, harmless, withheld
 from ringzero.lab.checks import Check
 from ringzero.lab.table import METADATA, Row, Table
 from tests.conftest import needs_browser
@@ -185,3 +185,30 @@ def test_the_page_is_read_without_a_network_and_without_scrolling_sideways(page,
         assert (text < ground) == (scheme == "light"), (text, ground)
     finally:
         context.close()
+
+
+LEADS_AWAY = (
+    '<meta http-equiv="refresh" content="0;url=http://elsewhere"><base href="http://elsewhere">'
+    '<style>header{display:none}</style><iframe src="http://elsewhere"></iframe><form action="http://elsewhere">'
+    '<p onclick="f()" style="position:fixed">kept text</p>'
+    '<svg viewBox="0 0 9 9"><path d="M0 0L9 9" stroke="red"/></svg>'
+    '<a href="http://elsewhere">a link</a><img src="http://elsewhere/x.png">'
+)
+
+
+def test_what_a_cell_shows_cannot_lead_away_from_the_page():
+    cell = new_code_cell("f()", outputs=[
+        new_output("display_data", data={"text/html": LEADS_AWAY, "text/plain": "f"}),
+        new_output("display_data", data={"application/javascript": "f()"}),
+        new_output("display_data", data={"image/svg+xml": LEADS_AWAY}),
+    ])  # fmt: skip
+    feedback._take_out(cell, withheld.of([]), is_test=False)
+    html, script, svg = (output.data for output in cell.outputs)
+    for shown in (html["text/html"], svg["image/svg+xml"]):
+        assert "elsewhere" not in shown
+        assert "kept text" in shown
+        assert '<path d="M0 0L9 9" stroke="red"></path>' in shown
+        for word in ("meta", "base", "<style", "iframe", "form", "onclick", "position"):
+            assert word not in shown
+    assert script == {"text/plain": harmless.LEFT_OUT}
+    assert "http-equiv" not in harmless.rendered(f"Text {LEADS_AWAY}")

@@ -325,7 +325,7 @@ def main(arguments=None):
 
     parser = argparse.ArgumentParser(prog="python -m ringzero.grading.course", description=__doc__.split("\n")[0])
     parser.add_argument("--lab", default="02_ring_allreduce")
-    parser.add_argument("--into", type=Path, metavar="DIR", help="make the course in DIR instead of the repository")
+    parser.add_argument("--into", type=Path, metavar="DIR", help="make its course in DIR; by default in sample_class")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="grade these sample students alone, such as perfect")
     parser.add_argument("--update", action="store_true", help="write the table found as the expected one")
     options = parser.parse_args(arguments)
@@ -337,9 +337,10 @@ def main(arguments=None):
     from ringzero.grading import build_labs
 
     lab, folder = options.lab, top / "tests" / "sample_class"
-    course = Course(options.into.resolve() if options.into else top)
-    if options.into:
-        shutil.copy(top / CONFIG, course.top)
+    os.environ.pop(GRADEBOOK, None)  # these students are no one's class, so they go to no server
+    course = Course((options.into or top / "sample_class").resolve())
+    course.top.mkdir(exist_ok=True)
+    shutil.copy(top / CONFIG, course.top)
     students = sample_class(lab, folder)
     expected = json.loads((folder / "expected.json").read_text())
     if options.only:
