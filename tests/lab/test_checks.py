@@ -501,6 +501,15 @@ def test_a_specification_makes_the_rows_and_the_cases(monkeypatch):
     assert check.score() == pytest.approx(check.points / 11.5, abs=0.01)  # nothing outside was written
 
 
+def test_hidden_cases_of_a_function_of_plain_values_weigh_half(monkeypatch):
+    check = Check(lambda x: {3: 3}.get(x, 0), points=4, world_size=3, device="cpu", built_from=())
+    the_same = claims.gives("x", lambda x: x)
+    check.that("shown", check.run(3), the_same, weight=3)
+    monkeypatch.setattr(hidden, "is_declared_hidden", lambda: True)
+    check.that("hidden", check.run(4), the_same)
+    assert check.score() == 2
+
+
 def test_hidden_cases_follow_from_the_secret(monkeypatch):
     def cases(secret):
         check = whole_check(dist.broadcast, "broadcast", [], secret, monkeypatch)

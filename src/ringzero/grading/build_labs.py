@@ -58,7 +58,7 @@ def main(arguments=None):
 
 def labs(root=None):
     """The labs' names: a lab is what has a solution."""
-    return sorted(path.stem for path in ((Path(root) if root else _repository()) / "solutions").glob("*.py"))
+    return sorted(path.stem for path in ((Path(root) if root else repository()) / "solutions").glob("*.py"))
 
 
 def source_notebook(lab, root=None, shape=0):
@@ -129,13 +129,13 @@ def _released(lab, source):
 
 
 def _solution(lab, root):
-    path = (Path(root) if root else _repository()) / "solutions" / f"{lab}.py"
+    path = (Path(root) if root else repository()) / "solutions" / f"{lab}.py"
     if not path.exists():
         raise FileNotFoundError(f"no lab {lab}: {path} is not there; there is {', '.join(labs(root)) or 'none'}")
     return path
 
 
-def _repository():
+def repository():
     """The repository: the working directory if it has solutions/, else the checkout this package is installed from."""
     here = Path.cwd()
     return here if (here / "solutions").is_dir() else Path(__file__).resolve().parents[3]

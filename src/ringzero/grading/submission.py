@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ringzero.grading import build_labs, course
+from ringzero.grading import build_labs
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def wrong_solutions(lab: str, path: Path | None = None) -> dict[str, WrongSoluti
 
     Raises ValueError saying what one of them lacks, or that two have one name.
     """
-    path = path or course.repository() / "tests" / "mutants" / f"{lab}.py"
+    path = path or build_labs.repository() / "tests" / "mutants" / f"{lab}.py"
     found: dict[str, WrongSolution] = {}
     for text in re.split(r"^# ==== +(?=\S)", path.read_text(), flags=re.MULTILINE)[1:]:
         name, _, text = text.partition("\n")

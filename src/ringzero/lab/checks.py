@@ -25,6 +25,7 @@ import torch
 
 from ringzero.lab import execute, failure, handle, hidden
 from ringzero.lab.claims.traffic import Traffic
+from ringzero.lab.harness import paper
 from ringzero.lab.parameters import GraderFault, cells_that_ran
 from ringzero.lab.runs import NOT_RUN, Case, Claim, Run
 from ringzero.lab.specification import Specification
@@ -156,6 +157,8 @@ class Check:
         with _quiet():
             self._execute()
             self.verdicts = [self._judge(*claim) for claim in self._claims]
+        if self._of_plain_values():
+            self.verdicts = _half_hidden(self.verdicts)
         total = sum(verdict.weight for verdict in self.verdicts) or 1
         rows: list[Row] = []
         said: dict[str, str] = {}  # reason -> the first claim that failed for it
@@ -173,6 +176,11 @@ class Check:
         printed, ran, more = self._printed(), self._ran(), _more_to_come()
         Table(self.name, tuple(rows), points, self.points, printed, ran, more, shown, unseen).show()
         return float(points)
+
+    def _of_plain_values(self):
+        """Whether the function gives a value for values: then one that knows the cases it was shown passes in these."""
+        on_paper = self._harness is None or self._harness.__module__ == paper.__name__
+        return on_paper and all(run.numel is None for run in self._runs)
 
     def _execute(self):
         todo, ended = [run for run in self._runs if run.problem == NOT_RUN], []
@@ -262,6 +270,14 @@ class Check:
                 more = [f"… and {len(lines) - 20} lines more"] if len(lines) > 20 else []
                 texts += [f"rank {rank} │ {line[:300]}" for line in (*lines[:20], *more)]
         return tuple(dict.fromkeys(texts))
+
+
+def _half_hidden(verdicts):
+    """The same, hidden ones with at least half of the weight, where there are any."""
+    seen, unseen = (sum(v.weight for v in verdicts if v.hidden is hidden) for hidden in (False, True))
+    if not 0 < unseen < seen:
+        return verdicts
+    return [v._replace(weight=v.weight * seen / unseen) if v.hidden else v for v in verdicts]
 
 
 def _more_to_come():

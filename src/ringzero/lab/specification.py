@@ -11,7 +11,7 @@ hidden tests are drawn: every number of ranks to 7, sizes below N, other types, 
 
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -19,9 +19,6 @@ from ringzero.lab.claims import collectives as are
 from ringzero.lab.claims.collectives import all_of
 from ringzero.lab.claims.traffic import Traffic
 from ringzero.lab.runs import Claim, Run
-
-if TYPE_CHECKING:
-    from ringzero.lab.checks import Check
 
 
 class Outcome(NamedTuple):
@@ -81,7 +78,7 @@ class Specification:
     It takes these ``options`` beside a root; of each several values may be given, which cases take in turn.
     """
 
-    def __init__(self, check: "Check", collective: str, traffic: Traffic, options: dict[str, Sequence[Any]]):
+    def __init__(self, check: Any, collective: str, traffic: Traffic, options: dict[str, Sequence[Any]]):
         self._check, self._outcome, self._traffic, self._options = check, OUTCOMES[collective], traffic, options
         self._count = 0
 
@@ -130,4 +127,5 @@ class Specification:
         turn = {name: values[self._count % len(values)] for name, values in self._options.items()}
         self._count += 1
         of_a_root = {"root": root} if self._outcome.rooted else {}
-        return self._check.run(numel=numel, **{**turn, **of_a_root, **options})
+        run: Run = self._check.run(numel=numel, **{**turn, **of_a_root, **options})
+        return run
