@@ -4,6 +4,7 @@
 table that the page "Beside torch" shows and that the tests hold us to.
 """
 
+import datetime
 import functools
 import json
 import warnings
@@ -83,11 +84,20 @@ def said(message):
 
 
 def main():
-    """Fill the table as outcomes come: ``{program: {"outcomes": {trainer: outcome}, "why": why ours deviates}}``."""
+    """Fill the table as outcomes come.
+
+    It has torch's version, the day, and ``{program: {"outcomes": {trainer: outcome}, "why": why ours deviates}}``.
+    """
     rows = {}
+    table = {"torch": torch.__version__.partition("+")[0], "date": f"{datetime.date.today()}", "programs": rows}
     for name in tqdm(BEHAVIOURS):
         rows[name] = {"outcomes": {trainer: of(name, trainer) for trainer in TRAINERS}, "why": WHY.get(name, "")}
-        TABLE.write_text(json.dumps(rows, indent=1) + "\n")
+        TABLE.write_text(json.dumps(table, indent=1) + "\n")
+
+
+def committed():
+    """The rows of the committed table."""
+    return json.loads(TABLE.read_text())["programs"]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Ours beside torch's in programs that were not written for either; every deviation is in one committed table."""
 
 import gc
-import json
 
 import pytest
 import torch
@@ -17,7 +16,7 @@ from tests.peers import generated, outcomes
 from tests.peers.behaviours import BATCH, BEHAVIOURS, WIDTH, batch, layers, seeded
 from tests.peers.trainers import OURS, TRAINERS, OneProcess
 
-ROWS = json.loads(outcomes.TABLE.read_text())
+ROWS = outcomes.committed()
 TABLE = {name: row["outcomes"] for name, row in ROWS.items()}
 DEVIATES = [(name, each) for name in BEHAVIOURS for each in OURS if TABLE[name][each] != outcomes.RIGHT]
 # Ranks that wait for one another for ever: `launch` says so, with the line of each. Torch's would sum what does not
