@@ -131,7 +131,7 @@ def test_heads_and_layers_that_cannot_be_divided():
 def test_a_verdict_says_what_is_missing_or_where_the_time_goes():
     best = planner.rank(SMALL, TWO_NODES, 64).fitting[0]
     big = MODELS["llama3-70b"]
-    assert "GB of 74" in planner.verdict(big, TWO_NODES, 64, Plan(16, stage=1), best)
+    assert "of a GPU's 80 GB 74 can be used" in planner.verdict(big, TWO_NODES, 64, Plan(16, stage=1), best)
     slower = planner.verdict(SMALL, TWO_NODES, 64, best.plan._replace(recomputation="full"), best)
     assert "% slower" in slower
     assert "of computing" in slower

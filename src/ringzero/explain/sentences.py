@@ -116,7 +116,7 @@ def _(cause: Cycle, ranks: list[RankState]) -> str:
         other, op = cause.cycle[0], cause.astray
         advice = f" Rank {op.rank} has posted a receive, from rank {op.peer_rank} and not from rank {other}, {op.line}."
     elif cause.all_send:
-        advice = " Let every other rank receive first, or use isend."
+        advice = " Start the send and the receive of a round together, with dist.batch_isend_irecv."
     return f"a cycle: {_absent(ranks, [*cause.cycle, *cause.others], cause.waits)}.{advice}"
 
 

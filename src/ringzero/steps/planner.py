@@ -109,8 +109,8 @@ def verdict(model: Transformer, cluster: Cluster, batch: int, plan: Plan, best: 
     if found.bytes > cluster.memory_bytes:
         part = max(found.memory, key=lambda name: found.memory[name])
         return (
-            f"needs {found.bytes / GB:.0f} GB of {cluster.memory_bytes / GB:.0f}; {found.memory[part] / GB:.0f} GB of "
-            f"it are {part}"
+            f"needs {found.bytes / GB:.0f} GB, and of a GPU's {cluster.memory_bytes / cluster.usable / GB:.0f} GB "
+            f"{cluster.memory_bytes / GB:.0f} can be used; {found.memory[part] / GB:.0f} GB of it are {part}"
         )
     if found.seconds <= best.seconds:
         return "as fast"
