@@ -23,13 +23,14 @@ SLOWEST = (
     "test_data_parallel", "test_transformers", "test_launch", "test_bench_launch",
 )  # fmt: skip
 
-# Tests of which one in so many runs, unless all are asked for: others with each commit.
+# Tests of which one in so many runs, unless all are asked for: others with each commit. For those of a lab's notebook
+# no multiple of ``LABS``, or each lab would always have the same ones.
 PARTS = {
-    "test_wrong_solution_loses_points[": 10,
-    "test_wrong_solution_loses_points_with_other_numbers[": 60,
-    "test_reference_gets_every_point_with_other_numbers[": 22,
-    "test_other_numbers_of_ranks[": 10,
-    "test_same_points_the_second_time[": 5,
+    "test_wrong_solution_loses_points[": 5,
+    "test_wrong_solution_loses_points_with_other_numbers[": 50,
+    "test_reference_gets_every_point_with_other_numbers[": 4,
+    "test_other_numbers_of_ranks[": 4,
+    "test_same_points_the_second_time[": 2,
     "test_untouched_notebook_gets_nothing[": 5,
     "test_the_instructors_cells_need_nothing_of_the_others[": 5,
     "test_what_the_table_calls_right_is_right[": 4,
@@ -43,6 +44,10 @@ PARTS = {
     "test_all_ranks_send_what_the_formula_says_and_the_loss_falls[": 3,
     "test_the_lock_file_resolves[": 3,
 }
+
+# A lab's notebook takes a minute to run. The notebooks of one lab in so many run with a commit, unless a lab or file is
+# named; what labs and their checks are made of is tested without one.
+LABS = 3
 
 # Only with ``--thorough``: what a change rarely breaks and what takes minutes. Files, and tests of other files. The
 # bare machine's `make course` grades the class of three with each commit, so the class of ten can wait for the night.
@@ -66,25 +71,28 @@ NIGHTLY = {
     "test_the_slurm_script_trains_on_two_nodes_as_one_process_does",
 }  # fmt: skip
 
-# With ``--quick``: of each room what takes seconds. Files, and tests of other files.
+# With ``--quick``: of each room what takes seconds. Files, and tests of files. Others are not even collected.
 QUICK = {
     "test_notation", "test_page_python", "test_recorded_on_gpus",  # book
-    "test_equal_to_torch_distributed[3]", "test_ranks_agree_on_the_sign_of_zero",  # collectives
+    "test_collectives::test_equal_to_torch_distributed[3]",
+    "test_collectives::test_ranks_agree_on_the_sign_of_zero",  # collectives
     "test_costs", "test_unsynced_costs", "test_published_numbers",  # costs
     "test_rooms", "test_public_surface", "test_doctor",  # course
     "test_join", "test_leftover_gradients",  # data_parallel
-    "test_an_error_in_one_rank_is_not_explained_away",  # explain
+    "test_diagnose::test_an_error_in_one_rank_is_not_explained_away",  # explain
     "test_figures", "test_profiled",  # figures
     "test_items", "test_feedback", "test_build_labs",  # grading
     "test_claims", "test_traffic", "test_apart",  # lab
     "test_prediction", "test_tasks",  # measure
-    "test_the_table_has_every_program_and_trainer", "test_nothing_of_ours_is_silently_wrong",  # peers
+    "test_peers::test_the_table_has_every_program_and_trainer",
+    "test_peers::test_nothing_of_ours_is_silently_wrong",  # peers
     "test_memory_watch", "test_devices",  # ranks
     "test_memory",  # record
     "test_network", "test_planner", "test_steps",  # steps
-    "test_part_of_a_batch_may_end_before_the_rest",  # strict
+    "test_strict::test_part_of_a_batch_may_end_before_the_rest",  # strict
     "test_presence",  # unsynced
-    "test_zero_groups", "test_zero_gradients_seen", "test_bytes_held_equal_the_formula_to_the_byte[2]",  # zero
+    "test_zero_groups", "test_zero_gradients_seen", 
+    "test_zero::test_bytes_held_equal_the_formula_to_the_byte[2]",  # zero
 }  # fmt: skip
 
 torch.set_num_threads(1)  # threads of one process wait for each other where the cores are taken by other tests
@@ -106,13 +114,24 @@ def group_of(nodeid):
 
 
 def names_of(item):
-    """By which ``NIGHTLY`` and ``QUICK`` may name it."""
+    """By which ``NIGHTLY`` may name it."""
     return {
         Path(item.nodeid.partition("::")[0]).stem,
         group_of(item.nodeid),
         getattr(item, "originalname", ""),
         item.name,
     }
+
+
+def quick_names_of(item):
+    stem = item.path.stem
+    return {stem, f"{stem}::{getattr(item, 'originalname', '')}", f"{stem}::{item.name}"}
+
+
+def pytest_ignore_collect(collection_path, config):
+    if config.getoption("quick") and collection_path.suffix == ".py":
+        return collection_path.stem not in {name.partition("::")[0] for name in QUICK} or None
+    return None
 
 
 def pytest_configure(config):
@@ -123,9 +142,13 @@ def pytest_collection_modifyitems(config, items):
     """The slowest groups first. Of tests that are many and alike some, others with each commit."""
     left = set()
     if config.getoption("quick"):
-        left |= {item for item in items if not names_of(item) & QUICK}
+        left |= {item for item in items if not quick_names_of(item) & QUICK}
+    if not config.option.keyword and not any(".py" in named for named in config.option.file_or_dir):
+        notebooks = [item for item in items if "reference" in getattr(item, "fixturenames", ())]
+        today = in_turn.in_turn(sorted({group_of(item.nodeid) for item in notebooks}), LABS)
+        left |= {item for item in notebooks if group_of(item.nodeid) not in today}
     for test, parts in PARTS.items():
-        some = [item for item in items if test in item.nodeid]
+        some = [item for item in items if test in item.nodeid and item not in left]
         left |= {*some} - {*in_turn.in_turn(some, parts)}
     if not in_turn.thorough and not any(".py" in named for named in config.option.file_or_dir):  # a named file is whole
         left |= {item for item in items if names_of(item) & NIGHTLY}
