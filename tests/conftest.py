@@ -1,6 +1,7 @@
 import functools
 import re
 import shutil
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ PARTS = {
     "test_reference_gets_every_point_with_other_numbers[": 4,
     "test_other_numbers_of_ranks[": 4,
     "test_same_points_the_second_time[": 2,
-    "test_untouched_notebook_gets_nothing[": 5,
+    "test_untouched_notebook_gets_nothing[": 10,
     "test_the_instructors_cells_need_nothing_of_the_others[": 5,
     "test_what_the_table_calls_right_is_right[": 4,
     "test_ranks_train_as_n_models_in_one_process[": 3,
@@ -49,6 +50,9 @@ PARTS = {
 # named; what labs and their checks are made of is tested without one.
 LABS = 3
 
+# In these rooms a test runs with one in so many of its parameters, if it has at least as many.
+PARAMETERS, OF_ROOMS = 3, ("collectives", "data_parallel", "peers", "strict", "unsynced", "zero")
+
 # Only with ``--thorough``: what a change rarely breaks and what takes minutes. Files, and tests of other files. The
 # bare machine's `make course` grades the class of three with each commit, so the class of ten can wait for the night.
 NIGHTLY = {
@@ -65,6 +69,11 @@ NIGHTLY = {
     "test_who_knows_the_public_cases_alone_loses_in_a_sealed_course",
     # wrong solutions through the real grader
     "test_a_wrong_solution_is_caught_and_a_right_one_survives", "test_the_command_shows_the_sentence_and_the_seconds",
+    # BERT from another run's checkpoint; the bytes of ZeRO++ between nodes; networks of nodes, beyond that they work
+    "test_a_checkpoint_that_will_not_do_is_named", "test_a_run_goes_on_with_other_numbers_of_ranks",
+    "test_bytes_across_and_inside_nodes_are_those_of_the_formula",
+    "test_the_network_ends_with_the_process_that_made_it",
+    "test_under_torchrun_launch_joins_its_ranks_and_aligns_their_clocks",
     # an installed wheel measures; two nodes train
     "test_measure", "test_bench_launch_measures_the_peers_that_are_there",
     "test_the_slurm_script_trains_on_two_nodes_as_one_machine_does",
@@ -141,12 +150,19 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     """The slowest groups first. Of tests that are many and alike some, others with each commit."""
     left = set()
-    if config.getoption("quick"):
+    quick, named = config.getoption("quick"), config.option.keyword or config.option.file_or_dir
+    if quick:
         left |= {item for item in items if not quick_names_of(item) & QUICK}
-    if not config.option.keyword and not any(".py" in named for named in config.option.file_or_dir):
+    elif not in_turn.thorough and not named:
         notebooks = [item for item in items if "reference" in getattr(item, "fixturenames", ())]
         today = in_turn.in_turn(sorted({group_of(item.nodeid) for item in notebooks}), LABS)
         left |= {item for item in notebooks if group_of(item.nodeid) not in today}
+        alike = defaultdict(list)
+        for item in items:
+            if item.path.parent.name in OF_ROOMS and not any(test in item.nodeid for test in PARTS):
+                alike[item.path, getattr(item, "originalname", item.name)].append(item)
+        for some in alike.values():
+            left |= {*some} - {*in_turn.in_turn(some, PARAMETERS)} if len(some) >= PARAMETERS else set()
     for test, parts in PARTS.items():
         some = [item for item in items if test in item.nodeid and item not in left]
         left |= {*some} - {*in_turn.in_turn(some, parts)}

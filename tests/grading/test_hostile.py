@@ -64,7 +64,7 @@ check.score()"""
 # lab -> (seconds of a cell, {function: (its code, its test, points)})
 LABS = {
     "alone": (
-        20.0,
+        40.0,
         {
             name: (FUNCTION.format(name=name, factor=factor), CALLS.format(name=name, factor=factor), factor)
             for name, factor in (("double", 2), ("triple", 3))
@@ -120,7 +120,7 @@ def _said(text):
 
 EVERY = [
     Case(path)
-    for path in in_turn(sorted(CASES.glob("*/*.py")), 12)
+    for path in in_turn(sorted(CASES.glob("*/*.py")), 15)
     if path.stem in os.environ.get("HOSTILE_ONLY", path.stem).split(",")
 ]
 OF_LAB = {lab: [case for case in EVERY if case.lab == lab] for lab in LABS}

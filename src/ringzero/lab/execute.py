@@ -101,7 +101,9 @@ def _launch(runs, students, harness, device, ended):
                 return _hung(run, runs[index + 1 :], students[0])
             run.problem = _what_failed(error, reports, students[0])
             said = f"{run.problem} {error} {' '.join(printed)}" if error is not None else run.problem
-            if _is_tried_again(run, said, all(entered(directory, rank).exists() for rank in range(ranks)), device):
+            # Others may have been on their way to the student's code when the first rank failed there.
+            is_entered = entered(directory, 0 if error is None else error.rank).exists()
+            if _is_tried_again(run, said, is_entered, device):
                 return runs[index:]
             if any(report is not None and report.get("endless") for report in reports):
                 return _hung(run, runs[index + 1 :], students[0])
@@ -116,16 +118,18 @@ def _launch(runs, students, harness, device, ended):
 def _is_tried_again(run, said, is_entered, device):
     """Whether a failed run is made again, because the machine may have caused what is ``said`` of it.
 
-    ``is_entered``: whether all ranks came to the student's code. Raises GraderFault if the machine is the cause again.
+    ``is_entered``: whether the rank that failed had come to the student's code. Raises GraderFault if the machine is
+    the cause again.
     """
     if is_entered and not fault.may_be_ours(said):
         return False
     if not run.tried_again:
         run.tried_again = True
         return True
-    why = fault.why_machine_fails(run.world_size, device) or (None if is_entered else run.problem)
-    if why is not None:
+    if (why := fault.why_machine_fails(run.world_size, device)) is not None:
         raise GraderFault(f"the ranks failed, also without the student's code ({why})")
+    if not is_entered:
+        raise GraderFault(f"the ranks failed before they came to the student's code ({run.problem})")
     return False
 
 
