@@ -28,7 +28,7 @@ from ringzero.processes import sandbox
 from ringzero.processes.fence import Fence
 
 LAB = "tiny"
-CELL_SECONDS = 5.0
+CELL_SECONDS = 10.0
 TOP = Path(__file__).resolve().parents[2]
 
 

@@ -43,7 +43,7 @@ WRONG_CALLS = {
         "    n, r = dist.get_world_size(), dist.get_rank()\n"
         "    if n > 1 and r == 0:\n        dist.send(tensor, 1)\n"
         "    elif n > 1 and r == 1:\n        dist.recv(tensor[:2].clone(), 0)",
-        ["rank 1 got a message of 16000 bytes and expected one of 8", "line 6 in ring_all_gather"],
+        ["rank 1 got a message of", "bytes and expected one of 8", "line 6 in ring_all_gather"],
     ),
     "not a function": (None, ["ring_all_gather is 3, not a function"]),
     "prints": ("    print('I am', dist.get_rank(), 'of the ranks')", ["rank 1 │ I am 1 of the ranks"]),

@@ -108,7 +108,7 @@ def _launch(runs, students, harness, device, ended):
             if any(report is not None and report.get("endless") for report in reports):
                 return _hung(run, runs[index + 1 :], students[0])
             if error is not None and (error.rank >= len(reports) or reports[error.rank] is None):
-                ended.append(f"{name} ended a process with {run.case}")
+                ended.append(f"{name} ended a process with {run.case}: {run.problem}")
             if failure.same_everywhere(reports) == "NotImplementedError":
                 return _fail(runs[index:], failure.not_written(name))
             return runs[index + 1 :]

@@ -24,6 +24,7 @@ from ringzero.strict import watching
 
 PATIENCE_SECONDS = 1.0  # how long a rank that has played a case waits for the others before it leaves the call
 PATIENCE_AFTER_AN_ERROR_SECONDS = 0.3
+LONGEST_ENTRY_SECONDS = 10.0
 # A loop is endless that computes for so many seconds of CPU time and sends nothing, or computes for so long and sends
 # so often: at least six times what the labs' right solutions do.
 ENDLESS_SECONDS = 6.0
@@ -44,7 +45,7 @@ def play(students: list[bytes], harness: Callable | None, cases: list[Case], dir
     """
     import cloudpickle
 
-    entered(directory, torch.distributed.get_rank()).touch()
+    _all_enter(directory, cases[0].ranks)
     loaded = [cloudpickle.loads(code) for code in students]
     player = Player(loaded[0] if harness is None else functools.partial(harness, *loaded), cases[0].watched)
     path = Path(directory)
@@ -73,6 +74,14 @@ def play(students: list[bytes], harness: Callable | None, cases: list[Case], dir
 def entered(directory: str, rank: int) -> Path:
     """The file that says that this rank came to the student's code."""
     return Path(directory) / f"entered-{rank}"
+
+
+def _all_enter(directory, ranks):
+    """Wait until all ranks are here: a student's code that ends its process ends none on its way to the group."""
+    entered(directory, torch.distributed.get_rank()).touch()
+    deadline = time.monotonic() + LONGEST_ENTRY_SECONDS
+    while not all(entered(directory, rank).exists() for rank in range(ranks)) and time.monotonic() < deadline:
+        time.sleep(0.0005)
 
 
 def _all_go_on(directory, index, case, patience):
