@@ -256,6 +256,3 @@ def test_a_page_is_read_cell_by_cell():
     cell = "```{code-cell} python\n:tags: [hide-input]\n%%ranks 4\nimport b\n```"
     page = f"import a\n\n{cell}\n\n```python\nimport c\n```\n"
     assert [(each.line, each.module) for each in imports("p.md", code_cells(page))] == [(6, "b")]
-
-
-# ---- tests

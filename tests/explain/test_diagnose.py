@@ -142,7 +142,7 @@ EXPECTED = {
     sizes: "ranks 0, 1 called all_reduce #1 on 16 bytes of float32, {here}; rank 2 called all_reduce #1 on 20 bytes",
     dtypes: "ranks 0, 2 called all_reduce #1 on 16 bytes of float32, {here}; rank 1 .* on 32 bytes of float64, {here}",
     roots: "ranks 0, 2 called broadcast #1 with root 0, {here}; rank 1 called broadcast #1 with root 1, {here}",
-    send_cycle: "a cycle: rank 0 waits to send to rank 1, {here}; rank 1 waits to send to rank 2, .* with dist.batch_isend_irecv",
+    send_cycle: "a cycle: rank 0 waits to send to rank 1, {here}; rank 1 waits to send to rank 2, .* dist.batch_isend",
     receive_alone: "rank 2 waits to receive from rank 0, {here}, but rank 0 sent rank 2 only 1 message; rank 0 had ret",
     one_step_more: "rank 0 stands apart: ranks 1, 2 never entered all_reduce #5; rank 0 waits there, {here}",
     busy_loop: "rank 1 never entered barrier #1; ranks 0, 2 wait there, .*; rank 1 is at busy_loop, {file} line",
