@@ -106,7 +106,7 @@ def test_ranks_that_cannot_start_are_no_score(monkeypatch, tmp_path):
 
 def test_ranks_that_do_not_come_to_the_students_code_are_no_score(monkeypatch, tmp_path):
     monkeypatch.setattr(execute, "play", nothing_works_there)
-    with pytest.raises(GraderFault, match="also without the student's code .*no threads"):
+    with pytest.raises(GraderFault, match="before they came to the student's code .*no threads"):
         check_of(right, tmp_path / "first").score()
 
 
