@@ -23,6 +23,11 @@ class OneByOne(Replica):
         self._order = self._came  # of the next pass, too
         self.check_mark(self._came[-1].grad)
 
+    def _missing(self) -> list[str]:
+        """What did not come in this pass: a gradient that no_sync left may be there, of this rank alone."""
+        came = set(self._came)
+        return [name for name, p in self.trained.items() if p not in came]
+
     def abandon(self) -> None:
         order = getattr(self, "_order", reversed(self.trained.values()))
         self._owes = len(self._came) == len(self.trained)

@@ -352,11 +352,15 @@ class Replica(Module):
 
         Raises RuntimeError, with names, if a parameter has no gradient: other ranks may have one of it.
         """
-        if missing := [name for name, p in self.trained.items() if p.grad is None]:
+        if missing := self._missing():
             raise RuntimeError(
                 f"no gradient in this backward pass for {', '.join(missing)}; if that is meant on every rank, use "
                 f"unused={missing}; if it differs, DistributedDataParallel with find_unused=True"
             )
+
+    def _missing(self) -> list[str]:
+        """Names of the trained parameters without a gradient at the end of a pass."""
+        return [name for name, p in self.trained.items() if p.grad is None]
 
     def abandon(self) -> None:
         """Called after a backward pass that ended with an error: end what is on its way, on every rank alike."""

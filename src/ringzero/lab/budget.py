@@ -82,9 +82,14 @@ def launch(fn: Callable, *args: Any, **options: Any) -> ringzero.Ranks:
     known = why_not_again(function)
     if known is not None:
         raise LabError(f"{function.name}: {known}.")
-    options.setdefault("timeout", call_seconds(options.get("world_size", 2)))
+    seconds = options.pop("timeout", None) or call_seconds(options.get("world_size", 2))
     try:
-        return ringzero.launch(fn, *args, **options)
+        try:
+            return ringzero.launch(fn, *args, timeout=seconds, **options)
+        except RankTimeout as error:
+            if error.deadlocked or (more := patience()) is None:
+                raise
+        return ringzero.launch(fn, *args, timeout=more * seconds, **options)
     except RankTimeout:
         hung(function, f"{function.name} hung")
         raise

@@ -31,7 +31,10 @@ def why_machine_fails(ranks: int, device: str) -> str | None:
     try:
         ringzero.launch(_use_the_machine, world_size=ranks, device=device)
     except (RankError, RuntimeError, OSError) as error:
-        return failure.one_line(error)
+        no_traceback = [
+            line for line in str(error).splitlines() if not line.startswith((" ", "Traceback", "The other"))
+        ]
+        return failure.one_line(" ".join(no_traceback))
     return None
 
 

@@ -573,6 +573,11 @@ class ZeroModel(Joinable):
                 f"gradients in this {type(self).__name__} wait for a step, and would be lost; call its step(), or its "
                 "zero_grad(), before you leave it or wrap the module again"
             )
+        if lost := [name for vector in self.vectors for name in vector.overwritten()]:
+            raise RuntimeError(
+                f"{', '.join(lost)} overwritten since the model was sharded, where the optimizer has a copy that would "
+                f"come back now; use the load_state_dict() of the {type(self).__name__}, not of its module"
+            )
         self.heed_data()
         trained = state.trained_values(self)
         if self.frozen is not None:

@@ -263,12 +263,12 @@ class ShardedVector(Vector):
         rank's own shard, is the one that counts.
         """
         here = self.whole.untyped_storage().data_ptr()
-        return [
-            name
-            for name, parameter in self.parameters.items()
-            if parameter.untyped_storage().data_ptr() != here
-            or (self._is_copied and parameter._version != self._versions[name])
-        ]
+        moved = [name for name, p in self.parameters.items() if p.untyped_storage().data_ptr() != here]
+        return [*moved, *(name for name in self.overwritten() if name not in moved)]
+
+    def overwritten(self) -> list[str]:
+        """Names of parameters that were written to in place while another copy is the one that counts."""
+        return [n for n, p in self.parameters.items() if self._is_copied and p._version != self._versions[n]]
 
 
 def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
