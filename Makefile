@@ -3,7 +3,7 @@ PYTHON ?= python3
 SYSTEM_PYTHON := $(shell command -v $(PYTHON))
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-# Some containers set it. Then each process compiles torch anew: 5 s for an import, where 1.7 s would do.
+# Some containers set it. Then each process compiles torch anew, and its import takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 TESTS := -n 3 --dist loadscope --no-loadscope-reorder
 STEP := "$(SYSTEM_PYTHON)" src/one_at_a_time.py

@@ -149,11 +149,10 @@ draw("pipelined_broadcast", numel=64, root=0, chunks=8, world_size=WORLD_SIZE)
 # %% [markdown]
 # ## 2. Ring reduce-scatter
 #
-# Now everyone has something to say. The tensor is cut into N chunks as
-# `chunk_bounds` does it, and rank r is to end with chunk r of the *sum*.
-# In each of N−1 rounds all ranks at the same time send one chunk to their right neighbour (`rank + 1`), and add
-# the one from their left to their own. The chunk that has to end at rank r starts at rank r + 1 and visits everyone on
-# the way, collecting.
+# Now everyone has something to say. The tensor is cut into N chunks as `chunk_bounds` does it, and rank r is to end
+# with chunk r of the *sum*. In each of N−1 rounds all ranks at the same time send one chunk to their right neighbour
+# (`rank + 1`), and add the one from their left to their own. The chunk that has to end at rank r starts at rank r + 1
+# and visits everyone on the way, collecting.
 #
 # **Guess first.** Which chunk does rank 0 of 4 send in the first round, and in the second? (There is one choice that
 # works. If you pick the chunk that is to stay with you, what goes wrong?)

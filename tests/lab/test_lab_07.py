@@ -241,6 +241,10 @@ def test_what_is_said_of_a_backward_pass():
     swapped = ran([10, 10], 40, BACKWARDS, [], gradients=[gradient(0, 1, 10), gradient(0, 0, 10)])
     swapped.reports[0].gradients = right.reports[0].gradients[::-1]
     assert overlap.gradients_are_the_mean(swapped).endswith("that is the gradient of layer 1")
+    never = ran([10, 10], 40, BACKWARDS, [(1.5, None, 40), (3.2, 3.6, 40)])
+    assert overlap.waited_for_at_the_end(never) is None  # what a future waits for in C++ has an end alone
+    never.operations = [[op._replace(end=None) for op in some] for some in never.operations]
+    assert "never waited for" in overlap.waited_for_at_the_end(never)
     one = ran([10, 10], 40, BACKWARDS, [(3.2, 3.6, 80)])
     assert overlap.one_all_reduce_a_bucket(one) == "rank 0 all-reduced 80 bytes, expected 40, 40"
     none = ran([10, 10], 40, BACKWARDS, [])

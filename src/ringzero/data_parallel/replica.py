@@ -289,17 +289,17 @@ class Replica(Module):
             if self._waiting:
                 self._ready(self._waiting.pop())
             holders.discard(self)
-            self._or_what_is_gone(self.all_ready)
+            self._with_a_better_reason(self.all_ready)
             # After the end of every model in this pass: ranks whose models end in another order would wait for ever.
             torch.autograd.Variable._execution_engine.queue_callback(self._end_of_pass)
         elif self._syncing:  # no gradient at all: as with autograd.grad, or because all parameters were replaced
             self.check_wrapped(at_all_costs=True)
 
     def _end_of_pass(self) -> None:
-        self._or_what_is_gone(self.backward_over)
+        self._with_a_better_reason(self.backward_over)
         self._end_of_backward()
 
-    def _or_what_is_gone(self, job: Callable[[], None]) -> None:
+    def _with_a_better_reason(self, job: Callable[[], None]) -> None:
         try:
             job()
         except RuntimeError:

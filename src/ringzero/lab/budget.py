@@ -82,14 +82,11 @@ def launch(fn: Callable, *args: Any, **options: Any) -> ringzero.Ranks:
     known = why_not_again(function)
     if known is not None:
         raise LabError(f"{function.name}: {known}.")
-    seconds = options.pop("timeout", None) or call_seconds(options.get("world_size", 2))
+    seconds = {"timeout": call_seconds(options.get("world_size", 2))}
     try:
-        try:
-            return ringzero.launch(fn, *args, timeout=seconds, **options)
-        except RankTimeout as error:
-            if error.deadlocked or (more := patience()) is None:
-                raise
-        return ringzero.launch(fn, *args, timeout=more * seconds, **options)
-    except RankTimeout:
+        return ringzero.launch(fn, *args, **seconds | options)
+    except RankTimeout as error:
+        if "timeout" not in options and not error.deadlocked and (more := patience()) is not None:
+            return launch(fn, *args, **options, timeout=more * seconds["timeout"])
         hung(function, f"{function.name} hung")
         raise

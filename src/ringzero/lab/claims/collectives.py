@@ -11,9 +11,11 @@ import torch
 
 from ringzero.collectives import chunk_bounds
 from ringzero.lab.claims.values import equal
-from ringzero.lab.runs import Claim, Run
+from ringzero.lab.runs import LARGEST, Claim, Run
 
-MOST_RANKS = 7  # of a run in which it is asked whose parts are in a wrong sum: 3^N sums are compared
+# A run in which it is asked whose parts are in a wrong sum: 3^N sums are compared, so the numbers must be large, or one
+# of the sums would be the wrong one by chance.
+MOST_RANKS, LEAST_LARGEST = 7, 2**20
 
 
 def all_of(*claims: Claim) -> Claim:
@@ -163,14 +165,13 @@ def _the_root_has(run, right, cause=None):
 def _whose(run, begins=lambda rank: 0):
     """Says of an element that is no sum over all ranks which ranks' parts are in it: a ``cause`` for ``equal``.
 
-    The element of ``rank`` is counted from ``begins(rank)``. The inputs are large random numbers, so a value that these
-    give is no chance.
+    The element of ``rank`` is counted from ``begins(rank)``.
     """
 
     def cause(rank, i, value):
-        parts = [x[begins(rank) + i].item() for x in run.inputs]
-        if run.world_size > MOST_RANKS:
+        if run.world_size > MOST_RANKS or LARGEST[run.case.dtype] < LEAST_LARGEST:
             return ""
+        parts = [x[begins(rank) + i].item() for x in run.inputs]
         for times in product((1, 0, 2), repeat=run.world_size):
             if sum(n * part for n, part in zip(times, parts, strict=True)) == value and any(times):
                 missing = [f"rank {r}'s part is missing" for r, n in enumerate(times) if n == 0]
