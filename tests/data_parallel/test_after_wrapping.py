@@ -90,6 +90,10 @@ def overwritten(net):
         torch.__future__.set_overwrite_module_params_on_conversion(False)
 
 
+def put_in_by_hand(net):
+    net.base._parameters["weight"] = nn.Parameter(net.base.weight.detach().clone())
+
+
 CAME = "came into the Net after it was wrapped, and no rank would average the gradient: wrap the module again"
 REFUSED = {
     adapter: "adapter.weight, adapter.bias " + CAME,
@@ -103,6 +107,7 @@ REFUSED = {
     old_weight_norm: "base.weight_g, base.weight_v " + CAME,
     frozen_first: "adapter.weight, adapter.bias " + CAME,
     overwritten: "base.weight, base.bias, ",
+    put_in_by_hand: "base.weight " + CAME,
 }
 
 

@@ -22,21 +22,37 @@ def loss_of(model, number, rank):
     return model(torch.full((2, 8), float(rank + number), dtype=torch.float64)).square().mean()
 
 
-def uneven_with_states(make, epochs):
+def plain_step(optimizer, loss, batch):
+    loss().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def every_other_with_a_closure(optimizer, loss, batch):
+    """That step begins before its backward pass."""
+
+    def closure():
+        found = loss()
+        found.backward()
+        return found
+
+    if batch % 2 == 0:
+        return plain_step(optimizer, loss, batch)
+    optimizer.step(closure)
+    optimizer.zero_grad()
+
+
+def uneven_with_states(make, epochs, step=plain_step):
     """Each epoch has numbers of batches by rank. Then a step on all ranks. With what a checkpoint of this rank has."""
     rank, module = dist.get_rank(), mlp(dist.get_rank()).double()
     model, optimizer = DistributedDataParallel(module, bucket_cap_mb=1e-4), make(module.parameters())
     for number, batches in enumerate(epochs):
         with model.join():
             for batch in range(batches[rank]):
-                loss_of(model, 10 * number + batch, rank).backward()
-                optimizer.step()
-                optimizer.zero_grad()
+                step(optimizer, partial(loss_of, model, 10 * number + batch, rank), batch)
     states = optimizer.state_dict()
     for batch in (5, 6):
-        loss_of(model, batch, rank).backward()
-        optimizer.step()
-        optimizer.zero_grad()
+        step(optimizer, partial(loss_of, model, batch, rank), batch)
     return states, dict(model.state_dict()), optimizer.state_dict()
 
 
@@ -65,6 +81,15 @@ def test_after_join_optimizers_go_on_as_that_of_the_rank_with_most_batches(optim
     torch.testing.assert_close(first, [*uneven_alone(OPTIMIZERS[optimizer], epochs)])
     if epochs != [(0, 2)]:  # there nobody knows the optimizer of rank 0 before it makes a step
         torch.testing.assert_close(states, others, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("epochs", [[(1, 3)], [(1, 2), (1, 0)]])
+def test_a_step_with_a_closure_waits_for_no_rank_inside_join_and_after_it(epochs):
+    plain, in_turns = (
+        launch(uneven_with_states, OPTIMIZERS["momentum"], epochs, step, world_size=2).returns
+        for step in (plain_step, every_other_with_a_closure)
+    )
+    torch.testing.assert_close(in_turns, plain, rtol=0, atol=0)
 
 
 def refused_after_join(case):

@@ -260,6 +260,11 @@ simple(
     "An embedding", lambda: nn.Sequential(nn.Embedding(10, WIDTH), nn.Flatten(), nn.Linear(4 * WIDTH, 2)), inputs=tokens
 )
 simple(
+    "An embedding with max_norm",
+    lambda: nn.Sequential(nn.Embedding(100, WIDTH, max_norm=0.5), nn.Flatten(), nn.Linear(4 * WIDTH, 2)),
+    inputs=lambda step: tokens(step) * tokens(step + 100),
+)
+simple(
     "A sparse embedding",
     lambda: nn.Sequential(nn.Embedding(10, WIDTH, sparse=True), nn.Flatten(), nn.Linear(4 * WIDTH, 2)),
     inputs=tokens,

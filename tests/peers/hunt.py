@@ -27,13 +27,15 @@ def main():
     parser.add_argument("--trainer", default="", help="only trainers whose names begin so: DDP,ZeRO-1")
     parser.add_argument("--program", action="append", help="run this one instead")
     parser.add_argument("--json", help="write what came of each into this file")
-    parser.add_argument("--device", default="cpu", help='"strict" for the rules of NCCL')
+    parser.add_argument("--device", default="cpu", help='"strict" for the rules of NCCL; "cuda:0" for ranks on a GPU')
+    parser.add_argument("--ranks", type=int, default=5, help="only programs of at most so many: 2 on two GPUs")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for 25 programs")
     parser.add_argument("--keep", action="store_true", help="do not make failures short")
     options = parser.parse_args()
     numbers = range(options.first, options.first + options.programs)
     programs = [*map(of.parsed, options.program)] if options.program else [of.drawn(options.seed, n) for n in numbers]
     programs = [each for each in programs if each.trainer.startswith(tuple(options.trainer.split(",")))]
+    programs = [each for each in programs if each.ranks <= options.ranks]
     outcomes, short = [], {}
     with tempfile.TemporaryDirectory() as folder:
         for first in tqdm(range(0, len(programs), 100), disable=len(programs) <= 100):

@@ -136,11 +136,15 @@ class Run:
         """One that is the same on all ranks with a ``seed``, else each rank's own; FSDP2 takes them as they are."""
         own = 0 if self.rank is None or self.make is TorchsFSDP2 else self.rank
         torch.manual_seed(own if seed is None else seed)
-        return self.program.typed(Model(self.program.parts), self.rank is None)
+        with torch.device("cpu"):  # whose random numbers are those of one process
+            model = Model(self.program.parts)
+        return self.program.typed(model, self.rank is None)
 
     def fresh_layer(self, *size):
         torch.manual_seed(11)
-        layer = self.program.typed(nn.Linear(*size), self.rank is None)
+        with torch.device("cpu"):
+            layer = nn.Linear(*size)
+        layer = self.program.typed(layer, self.rank is None)
         return layer.to(next(p.dtype for p in self.module.parameters()))
 
     def wrap(self, module):
@@ -164,8 +168,9 @@ class Run:
     def batch(self, number=None):
         if number is None:
             number, self.count = self.count, self.count + 1
-        x = torch.randn(SAMPLES, WIDTH, generator=torch.Generator().manual_seed(100 + number))
-        return x.to(torch.float64 if self.rank is None or self.program.precision == "double" else torch.float32)
+        x = torch.randn(SAMPLES, WIDTH, generator=torch.Generator().manual_seed(100 + number), device="cpu")
+        wide = self.rank is None or self.program.precision == "double"
+        return x.to(torch.get_default_device(), torch.float64 if wide else torch.float32)
 
     def loss(self, **options):
         parts = self.parts_of(self.batch())
@@ -205,7 +210,7 @@ class Run:
 
     def note(self, name, value):
         value = value.full_tensor() if hasattr(value, "full_tensor") else value
-        self.noted[f"{len(self.noted)} {name}"] = torch.as_tensor(value).detach().double().clone()
+        self.noted[f"{len(self.noted)} {name}"] = torch.as_tensor(value).detach().cpu().double().clone()
 
     def output(self, model=None):
         """Of the trained model, or of a copy of the module, without gradients."""
@@ -984,8 +989,10 @@ def buffer_replaced(run):
 
 @move("late")
 def a_part_is_dropped(run):
+    trained = any(parameter.requires_grad for parameter in run.module.parts[0].parameters())
     run.module.parts[0] = nn.Identity()
-    renew(run)
+    if trained:  # a sharded model refuses that; of what is frozen its optimizer knows nothing, and goes on
+        renew(run)
 
 
 @move("late")
@@ -1186,8 +1193,8 @@ def backward_fails_on_a_rank(run):
 
 @move("errors", no_right=True)
 def backward_fails_in_no_sync_on_a_rank(run):
-    with run.no_sync():
-        failing_pass(run, run.rank == 0)
+    with run.no_sync():  # ranks that left their trainer train a model each: there none fails, or they would differ
+        failing_pass(run, run.rank == 0 and not run.is_alone)
     run.train()
 
 

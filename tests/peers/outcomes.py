@@ -23,6 +23,7 @@ SHARDED = "A rank has only a shard."
 WHY = {
     "Checkpointing with reentry of parts that share a layer": "The layer's gradient comes in two halves. After the "
     "first one its bucket is on its way already.",
+    "An embedding with max_norm": "Its forward pass writes to the rows that a rank's samples use.",
     "A layer that is never used, unannounced": "A rank cannot know whether another rank has a gradient. PyTorch's "
     "DDP says so at the next forward pass, we at the end of this backward pass.",
     "A layer that is never used, SGD": TOLD,

@@ -18,6 +18,7 @@ import torch.distributed as dist
 
 import ringzero
 from ringzero.ranks.call import RankError, RankTimeout, launch
+from ringzero.strict import StrictError
 from ringzero.zero import Host, Hybrid
 from tests.peers.behaviours import ADAMW
 from tests.peers.generated import MOMENTUM
@@ -70,24 +71,24 @@ class Program:
 
     def typed(self, module, is_oracle):
         """``module`` in this program's precision, or in float64 but with the same numbers."""
-        if self.precision == "double" or is_oracle:
-            return convert(module, torch.float64)
-        return module
+        return convert(module, torch.float64 if self.precision == "double" or is_oracle else None)
 
 
-def convert(module, dtype):
-    """As ``module.to(dtype)``, which would change how tensors lie in memory: all numbers of what one views go along."""
-    wide = {}
+def convert(module, dtype=None):
+    """On the device where tensors are made, floating-point ones in ``dtype``. As ``module.to(...)``, which would change
+    how tensors lie in memory: all numbers of what one views go along.
+    """
+    moved = {}
     tensors = [*module.parameters(), *module.buffers()]
     for tensor in dict.fromkeys(tensors):
-        if tensor.is_floating_point():
-            base = tensor.detach()._base if tensor.detach()._base is not None else tensor.detach()
-            storage = base.untyped_storage()
-            if storage.data_ptr() not in wide:
-                wide[storage.data_ptr()] = torch.tensor([], dtype=tensor.dtype).set_(storage).to(dtype)
-            flat = wide[storage.data_ptr()]
-            with torch.no_grad():
-                tensor.data = flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+        base = tensor.detach()._base if tensor.detach()._base is not None else tensor.detach()
+        storage, like = base.untyped_storage(), dtype if tensor.is_floating_point() else None
+        if storage.data_ptr() not in moved:
+            flat = torch.tensor([], dtype=tensor.dtype, device=tensor.device).set_(storage)
+            moved[storage.data_ptr()] = flat.to(torch.get_default_device(), like or tensor.dtype)
+        with torch.no_grad():
+            of = moved[storage.data_ptr()]
+            tensor.data = of.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
     return module
 
 
@@ -157,7 +158,7 @@ def outcome_of(program, make, rank):
 
 def whole(value):
     value = value.full_tensor() if hasattr(value, "full_tensor") else value
-    return value.detach().double().clone()
+    return value.detach().cpu().double().clone()
 
 
 # ---- on ranks
@@ -191,8 +192,9 @@ def complaint(error):
     """What an exception says, and whether we said it."""
     cause = error
     frames = traceback.extract_tb(cause.__traceback__)
+    by_the_rules = isinstance(error, StrictError)  # of NCCL, which would not have said it
     quoted = "Error(s) in loading state_dict" in str(error) and "ZeroStage3 has it whole only" in str(error)
-    is_ours = quoted or (bool(frames) and frames[-1].filename.startswith(SOURCE))
+    is_ours = not by_the_rules and (quoted or (bool(frames) and frames[-1].filename.startswith(SOURCE)))
     return Complaint(f"{type(error).__name__}: {' '.join(str(error).split())}", is_ours)
 
 
@@ -280,9 +282,10 @@ def bound(program, moved, value):
     In float64 and float32 sums are in another order. In fewer digits each gradient is rounded, and so are the weights
     that it is taken at: it may be off by some roundings, and a parameter by as many of the way that it went.
     """
-    if program.low is not None:
-        return 32 * torch.finfo(program.low).eps * moved + 1e-6
     largest = 1 + (value.abs().max().item() if value.numel() else 0.0)
+    if program.low is not None:
+        written = largest if any("weights scaled" in does for does in program.moves) else 0.0  # in fewer digits, too
+        return torch.finfo(program.low).eps * (32 * moved + written) + 1e-6
     return {"double": 1e-9, "float": 1e-3 if program.optimizer == "adamw" else 1e-4}[program.precision] * largest
 
 

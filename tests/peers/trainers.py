@@ -44,7 +44,7 @@ class OneProcess:
 
     def scaler(self, **options):
         """A scaler of losses, and what it unscales and steps."""
-        return torch.amp.GradScaler("cpu", **options), self.optimizer
+        return torch.amp.GradScaler(torch.get_default_device().type, **options), self.optimizer
 
     def add_group(self, parameters, **options):
         self.optimizer.add_param_group({"params": list(parameters), **options})
@@ -111,7 +111,7 @@ def zero(number, home=None, travel=None):
             return self.model.clip_grad_norm_(*args, **kwargs)
 
         def scaler(self, **options):
-            return GradScaler("cpu", **options), self.model
+            return GradScaler(torch.get_default_device().type, **options), self.model
 
         def add_group(self, parameters, **options):
             self.model.add_param_group({"params": list(parameters), **options})

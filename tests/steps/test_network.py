@@ -9,9 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from ringzero.cli import main
-from ringzero.collectives import ALGORITHMS, Round, Schedule, verify, world_sizes
+from ringzero.collectives import ALGORITHMS, Round, Rounds, Schedule, verify, world_sizes
 from ringzero.collectives.direct import one_shot_all_reduce, two_shot_all_reduce
 from ringzero.collectives.ring import ring_all_reduce
+from ringzero.collectives.schedule import traffic_in_chunks
 from ringzero.costs import alpha_beta as ab
 from ringzero.costs.coefficients import COEFFICIENTS
 from ringzero.measure import pricing
@@ -279,6 +280,23 @@ def test_a_ring_over_nodes_pays_for_the_slow_hops_it_makes():
     machine = cluster(switch(4, 1e-6, 1e12), 6, 20e-6, 1e12)
     assert price(ring_all_reduce(24), 0, machine).seconds == pytest.approx(46 * 20e-6)
     assert critical_path(ring_all_reduce(24), 0, machine) == pytest.approx(12 * 20e-6 + 34 * 1e-6)
+
+
+@pytest.mark.parametrize("name", ["ring", "torus_2d", "mesh_2d", "hierarchical_scattered"])
+@pytest.mark.parametrize("size", [0, SIZE])
+def test_rounds_that_repeat_cost_as_if_followed_one_by_one(name, size):
+    """On links that are all different, where the clocks need a while before they repeat."""
+    draw, n = np.random.default_rng(0), 48
+    wires = fully_connected(n, ALPHA, BANDWIDTH, GAMMA)
+    wires = dataclasses.replace(wires, alpha=ALPHA * draw.random(n * n), bandwidth=BANDWIDTH * (1 + draw.random(n * n)))
+    schedule = ALGORITHMS["all_reduce"][name](n)
+
+    def one_by_one():
+        return (t._replace(times=1) for t in traffic_in_chunks(schedule.rounds) for _ in range(t.times))
+
+    rounds = Rounds(len(schedule.rounds), schedule.rounds.__getitem__, one_by_one)
+    followed = critical_path(dataclasses.replace(schedule, rounds=rounds), size, wires)
+    assert critical_path(schedule, size, wires) == pytest.approx(followed, rel=1e-9)
 
 
 # Many ranks

@@ -32,7 +32,8 @@ WORLD_SIZE, DEVICE = 4, "auto"  # papermill injects them into ours"""
 
 def rows(lab, submissions, repeats, progress=lambda plan: plan):
     """Measure. Raises RuntimeError where a contender does not give full marks to all."""
-    from ringzero.grading import build_labs, submission
+    from ringzero.authoring import submission
+    from ringzero.grading import build_labs
     from ringzero.grading.course import temporary_course
 
     notebook = submission.submission(lab)

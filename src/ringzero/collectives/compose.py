@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 
@@ -61,17 +62,26 @@ def pipeline(
 ) -> Rounds:
     """Edges ``src[i]`` → ``dst[i]`` that each carry ``pieces`` chunks, one every ``period`` rounds.
 
-    Edge i carries chunk ``first[i]`` in round ``start[i]``, the next chunks after it. Shapes ``(edges,)``. Raises
-    ValueError for fewer than one piece.
+    Edge i carries chunk ``first[i]`` in round ``start[i]``, the next chunks after it. Shapes ``(edges,)``. Of two edges
+    between the same ranks no more than one is busy in a round. Raises ValueError for fewer than one piece.
     """
     check_pieces(pieces)
 
-    def round(step):
+    def at(step):
         piece, waiting = np.divmod(step - start, period)
-        busy = (waiting == 0) & (piece >= 0) & (piece < pieces)
+        return piece, (waiting == 0) & (piece >= 0) & (piece < pieces)
+
+    def round(step):
+        piece, busy = at(step)
         return Round(src[busy], dst[busy], (first + piece)[busy], reduce=False)
 
-    return Rounds(int(start.max()) + 1 + period * (pieces - 1) if len(start) else 0, round)
+    def alike():
+        for busy, equal in groupby((at(step)[1] for step in range(length)), key=bytes):
+            busy = np.frombuffer(busy, dtype=bool)
+            yield Traffic.of(src[busy], dst[busy], 1, reduce=False, times=len(list(equal)))
+
+    length = int(start.max()) + 1 + period * (pieces - 1) if len(start) else 0
+    return Rounds(length, round, alike)
 
 
 def check_pieces(pieces: int) -> None:

@@ -6,12 +6,14 @@ still makes the gradients of earlier layers (see ``in_order``). Li et al., "PyTo
 """
 
 from collections.abc import Callable, Collection, Iterable
+from contextlib import nullcontext
 from math import inf
 
 import torch
 import torch.distributed as dist
 from torch.nn import Module, Parameter
 
+from ringzero.collectives.torchs import contiguous
 from ringzero.data_parallel.buckets import assign
 from ringzero.data_parallel.in_order import InOrder, Wait, as_on_rank_0
 from ringzero.data_parallel.join import Joinable
@@ -25,8 +27,11 @@ class NaiveDataParallel(OneByOne):
     """All-reduce each gradient as soon as it is there, and wait for it: a message a parameter, and no overlap."""
 
     def gradient_ready(self, parameter: Parameter) -> None:
-        parameter.grad.div_(self.group.size())
-        dist.all_reduce(parameter.grad, group=self.group)
+        gradient = parameter.grad
+        assert gradient is not None
+        gradient.div_(self.group.size())
+        with nullcontext(gradient) if gradient.is_sparse else contiguous(gradient) as numbers:  # laid out as parameters
+            dist.all_reduce(numbers, group=self.group)
 
 
 class FlatDataParallel(Replica):
@@ -35,6 +40,7 @@ class FlatDataParallel(Replica):
     def backward_over(self) -> None:
         super().backward_over()
         self.average()
+        self.compare_weights()
 
     def average(self) -> None:
         for parameters in assign(self.trained.values(), inf, inf):
@@ -104,7 +110,7 @@ class DistributedDataParallel(Joinable):
         """New buckets, in the order in which rank 0's gradients came."""
         parameters = list(self.trained.values())
         places = {parameter: place for place, parameter in enumerate(parameters)}
-        order = as_on_rank_0([places[parameter] for parameter in came], self.group)
+        order = as_on_rank_0([places[parameter] for parameter in came], self.group, self.trained)
         return lambda: self._cut(parameters[place] for place in order())
 
     def _train_unfrozen(self) -> None:
@@ -132,6 +138,7 @@ class DistributedDataParallel(Joinable):
         self._in_order.complete()
 
     def backward_over(self) -> None:
+        self.passes += 1
         used = self._used_on_any_rank() if self.find_unused else set(self.trained.values())
         for parameter in self.trained.values():
             parameter.grad = None  # until its bucket is there, so that a step of the optimizer passes over it

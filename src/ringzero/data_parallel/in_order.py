@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torch.nn import Parameter
 
 from ringzero.collectives.run import device_of
+from ringzero.collectives.torchs import all_gather_single
 from ringzero.data_parallel.executor import Stream, queue_of
 
 Wait = Callable[[], object]  # returns once something started has ended; raises what it raised
@@ -132,16 +133,35 @@ class InOrder:
             self.order_known = True
 
 
-def as_on_rank_0(order: list[int], group: dist.ProcessGroup) -> Callable[[], list[int]]:
-    """Begin to give every rank rank 0's ``order``, as long as its own; what is returned waits for it."""
-    numbers = torch.tensor(order, device=device_of(group))
-    send = partial(dist.broadcast, numbers, group_src=0, group=group)
-    queue = queue_of(group, numbers.device)
+def as_on_rank_0(
+    order: list[int], group: dist.ProcessGroup, weights: Mapping[str, Parameter] | None = None
+) -> Callable[[], list[int]]:
+    """Begin to give every rank rank 0's ``order``, as long as its own; what is returned waits for it.
+
+    It raises RuntimeError, on every rank and with names, where the ranks' ``weights`` differed at the time of the call.
+    """
+    device, named = device_of(group), dict(weights or {})
+    norms = torch._foreach_norm([parameter.detach() for parameter in named.values()]) if named else []
+    mine = torch.tensor(order, dtype=torch.float64, device=device)
+    if named:
+        mine = torch.cat([mine, torch.stack([norm.to(device, torch.float64) for norm in norms])])
+    everyone = mine.new_empty(group.size() * mine.numel())
+    send = partial(all_gather_single, everyone, mine, group=group)
+    queue = queue_of(group, device)
     # A stream waits for it even if the program ends here and never asks. A thread must not use the group beside us.
     wait = queue.submit(send).result if isinstance(queue, Stream) else send(async_op=True).wait
 
     def known() -> list[int]:
         wait()
-        return numbers.tolist()
+        orders, of_weights = everyone.view(group.size(), -1).split([len(order), len(named)], dim=1)
+        most, least = of_weights.nan_to_num().aminmax(dim=0)[::-1]
+        apart = (most - least > 1e-3 * most).tolist()
+        if differ := [name for name, differs in zip(named, apart, strict=True) if differs]:
+            raise RuntimeError(
+                f"{', '.join(differ[:5])}{', ...' * (len(differ) > 5)} differ between the ranks since the module was "
+                "wrapped, so they train different models: written to in the forward pass, or loaded, on each rank "
+                "alone. Do that on every rank alike, or before you wrap the module"
+            )
+        return [int(place) for place in orders[0].tolist()]
 
     return known

@@ -48,7 +48,12 @@ class Joinable(Replica):
             self.take_state_of(joining.last, joining.uneven)
         finally:
             self._joining, self.broadcast_buffers = None, broadcast_buffers
+            self.joined = self.passes
             self.mean_over(self.group.size())
+
+    @property
+    def in_join(self) -> bool:
+        return self._joining is not None
 
     def announce(self, name: str, *args: Any) -> None:
         """Inside ``join``: ranks that are out of data call the method ``name`` now."""

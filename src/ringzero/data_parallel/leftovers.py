@@ -1,13 +1,14 @@
-"""Gradients that ``no_sync`` left on a rank, and that no backward pass outside of it has averaged yet.
+"""Gradients that no backward pass has averaged: what ``no_sync`` left on a rank, and what ``autograd.grad`` returned.
 
 To step with them makes the ranks' models differ. torch calls ``_check`` before each step of any optimizer. A program
-may have averaged them itself, so what is left over is compared among the ranks.
+may have averaged them itself, so what no pass has averaged since the optimizer's last step is compared among the ranks.
 """
 
 from collections.abc import Callable
 from functools import cache, partial
+from itertools import chain
 from typing import Any, Protocol
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 import torch
 import torch.distributed as dist
@@ -22,14 +23,30 @@ class Holder(Protocol):
 
     group: dist.ProcessGroup
     trained: dict[str, Parameter]
+    passes: int
+    optimizer: Any
+    joined: int
 
     @property
     def in_backward(self) -> bool: ...
 
+    @property
+    def in_join(self) -> bool: ...
+
     def __hash__(self) -> int: ...
 
 
-holders: WeakSet[Holder] = WeakSet()  # replicas with gradients that were not averaged
+replicas: WeakValueDictionary[int, Holder] = WeakValueDictionary()  # by number: made in the same order on every rank
+holders: WeakSet[Holder] = WeakSet()  # those with gradients that were not averaged
+_stepped: WeakKeyDictionary[torch.optim.Optimizer, WeakKeyDictionary[Holder, int]] = WeakKeyDictionary()  # after pass
+NO_SYNC = (
+    "that no_sync left on each rank and that nobody averaged, so the ranks would drift apart: {}; make the last "
+    "backward pass before each step outside of no_sync, also in the last window of an epoch, or call zero_grad()"
+)
+NO_PASS = (
+    "that no backward pass brought, such as those of torch.autograd.grad, and that differ between the ranks: {}; call "
+    "backward() of a loss, or average them on all ranks before the step"
+)
 
 
 @cache
@@ -52,36 +69,49 @@ def _check(replica_of: Callable[[torch.Tensor], Any], optimizer: torch.optim.Opt
                     f"shape {tuple(parameter.shape)} as dense ones; take another optimizer, such as Adagrad, or "
                     "NaiveDataParallel, which leaves them sparse"
                 )
-    if holders:
-        stepped = {p for group in optimizer.param_groups for p in group["params"] if p.grad is not None}
-        for holder in list(holders):
-            if not stepped.isdisjoint(holder.trained.values()):
-                if holder.in_backward:
-                    raise RuntimeError(
-                        f"this {type(optimizer).__name__} steps inside a backward pass, or after one that ended with "
-                        "an error, with gradients that are not averaged yet; step when backward() has returned, or let "
-                        "DistributedDataParallel(module, step=optimizer) do it in the pass"
-                    )
-                _compare(holder, stepped)
+    steps = {*map(id, chain.from_iterable(group["params"] for group in optimizer.param_groups))}
+    before = _stepped.setdefault(optimizer, WeakKeyDictionary())
+    for holder in [
+        each for _, each in sorted(replicas.items()) if not steps.isdisjoint(map(id, each.trained.values()))
+    ]:
+        if replica_of(next(iter(holder.trained.values()))) is not holder:
+            continue  # the module was wrapped again
+        if holder in holders:
+            if holder.in_backward:
+                raise RuntimeError(
+                    f"this {type(optimizer).__name__} steps inside a backward pass, or after one that ended with "
+                    "an error, with gradients that are not averaged yet; step when backward() has returned, or let "
+                    "DistributedDataParallel(module, step=optimizer) do it in the pass"
+                )
+            if holder.in_join:
+                raise RuntimeError(f"inside join, this step would use gradients {NO_SYNC.format('...')}")
+            _compare(holder, steps, NO_SYNC)
+        in_the_pass = holder.in_backward or holder.optimizer is optimizer  # DDP steps each bucket as it arrives
+        alike = not holder.in_join and holder.passes != holder.joined  # or else some ranks made no step since the pass
+        if before.get(holder, 0) == holder.passes and alike and not in_the_pass:
+            _compare(holder, steps, NO_PASS)
+        before[holder] = holder.passes
     behind.before_step(optimizer)
 
 
 @torch.no_grad()
-def _compare(holder: Holder, stepped: set[Parameter]) -> None:
-    """Raise RuntimeError unless all ranks have the same gradients, as far as their norms tell."""
-    gradients = [_real(p.grad) if p in stepped else p.new_zeros(1) for p in holder.trained.values()]
+def _compare(holder: Holder, steps: set[int], why: str) -> None:
+    """Raise RuntimeError unless all ranks have the same gradients of the parameters whose ids are in ``steps``.
+
+    That is, as far as the gradients' norms tell.
+    """
+    trained = {name: p for name, p in holder.trained.items() if id(p) in steps}
+    gradients = [p.new_zeros(1) if p.grad is None else _real(p.grad) for p in trained.values()]
     norms = torch.stack([norm.double() for norm in torch._foreach_norm(gradients)]).nan_to_num()
     both = torch.cat([norms, -norms])
     dist.all_reduce(both, op=dist.ReduceOp.MIN, group=holder.group)
     low, high = both.chunk(2)
     apart = (-high - low > 1e-3 * -high).tolist()  # averages may be rounded in different ways
-    if differ := [name for name, differs in zip(holder.trained, apart, strict=True) if differs]:
-        raise RuntimeError(
-            f"this step would use gradients that no_sync left on each rank and that nobody averaged, so the ranks "
-            f"would drift apart: {', '.join(differ[:5])}{', ...' * (len(differ) > 5)}; make the last backward pass "
-            "before each step outside of no_sync, also in the last window of an epoch, or call zero_grad()"
-        )
-    holders.discard(holder)  # the program has averaged them itself
+    if differ := [name for name, differs in zip(trained, apart, strict=True) if differs]:
+        names = ", ".join(differ[:5]) + ", ..." * (len(differ) > 5)
+        raise RuntimeError(f"this step would use gradients {why.format(names)}")
+    if len(trained) == len(holder.trained):
+        holders.discard(holder)  # the program has averaged them itself
 
 
 def _real(gradient: Any) -> torch.Tensor:

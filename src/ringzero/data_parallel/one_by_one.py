@@ -22,6 +22,7 @@ class OneByOne(Replica):
         super().backward_over()
         self._order = self._came  # of the next pass, too
         self.check_mark(self._came[-1].grad)
+        self.compare_weights()
 
     def _missing(self) -> list[str]:
         """What did not come in this pass: a gradient that no_sync left may be there, of this rank alone."""
@@ -34,5 +35,7 @@ class OneByOne(Replica):
         for parameter in [p for p in order if p not in set(self._came)]:
             parameter.grad = torch.zeros_like(parameter)
             self._ready(parameter)
-        if not self._owes:
+        if self._owes:
+            self.compare_weights()
+        else:
             self.check_mark(self._came[-1].grad)

@@ -1,6 +1,7 @@
 """A replica: one rank's copy of the model, whose gradients are shared with the other ranks as they come."""
 
 import copy
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,16 +19,18 @@ from torch.utils.weak import WeakIdKeyDictionary
 from ringzero.collectives import event_threads
 from ringzero.collectives.torchs import contiguous, write
 from ringzero.data_parallel.executor import queue_of
-from ringzero.data_parallel.leftovers import holders, refuse_steps
+from ringzero.data_parallel.in_order import as_on_rank_0
+from ringzero.data_parallel.leftovers import holders, refuse_steps, replicas
 from ringzero.data_parallel.own_group import OwnGroup, own_group
+from ringzero.data_parallel.structure import Structure
 from ringzero.data_parallel.vector import Vector
-from ringzero.data_parallel.wrapped import Wrapped
 from ringzero.record.eager import not_compiled
 
 running_backward, NOT_BACKWARD = torch._C._current_graph_task_id, -1  # autograd's number of a backward pass
 AVERAGED = (
     torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.complex64, torch.complex128,
 )  # fmt: skip
+_numbers = itertools.count()  # of replicas
 _hooked = WeakIdKeyDictionary()  # {parameter with a hook: (a weak reference to its replica, the hook's handle)}
 
 
@@ -49,7 +52,9 @@ class Replica(Module):
     train; TypeError for a module with a replica inside.
     """
 
-    _wrapped: Wrapped | None = None  # a copy has none
+    _structure: Structure | None = None  # a copy has none
+    _weights_agree: Callable[[], object] | None = None  # waits for what all ranks say of their weights
+    optimizer: Any = None  # that steps with the model
     hooks_in_no_sync = False  # whether gradients that no_sync keeps on this rank are announced too
 
     def __init__(self, module: Module, *, unused: Collection[str] = (), broadcast_buffers: bool = True,
@@ -67,12 +72,18 @@ class Replica(Module):
         self._each_rank_s_own = check_alike(module, unused, ranks_of)
         if odd := [f"{name} is {p.dtype}" for name, p in trained.items() if p.dtype not in AVERAGED]:
             raise ValueError(f"{', '.join(odd)}, and a mean over ranks is taken of {', '.join(map(str, AVERAGED))}")
+        if ranks_of.size() > 1:
+            _refuse_renormalized(module)
         self._own_groups: list[OwnGroup] = []
         self.group = self._new_group(ranks_of)
         broadcast_state(self.shared([*module.named_parameters(), *module.named_buffers()]), 0, self.group)
         refuse_steps(replica_of)
+        replicas[next(_numbers)] = self
         event_threads.calm()  # so that all-reduces of the backend's own, too, hinder the backward pass less
         self._syncing = True
+        self.passes = 0  # backward passes of all ranks together, those that failed too
+        self.joined = -1  # how many passes there were when the last join was over
+        self._weights_compared = False
         self._task: int | None = None  # the backward pass that is running, by autograd's number
         self._waiting: list[Parameter] = []  # at most one, whose gradient other hooks of the program may still change
         self._later: tuple[torch.Tensor, Any, torch.Tensor] | None = None  # the mark of the last pass, on a GPU
@@ -85,7 +96,7 @@ class Replica(Module):
         self._hooks: list[Any] = []
         self._frozen = [p for name, p in named.items() if name not in unused]  # but for what is trained
         self._unused = tuple(unused)
-        self._wrapped = Wrapped(module, named.values())
+        self._known, self._structure = set(named.values()), Structure(module)
         self._train(trained)
 
     def _train(self, named: Mapping[str, Parameter]) -> None:
@@ -95,7 +106,7 @@ class Replica(Module):
             self.trained[name], self._names[parameter] = parameter, name
             self._hooks.append(parameter.register_post_accumulate_grad_hook(hook))
             _hooked[parameter] = ref(self), self._hooks[-1]
-            cast(Wrapped, self._wrapped).known.add(parameter)
+            self._known.add(parameter)
         self._frozen = [parameter for parameter in self._frozen if parameter not in self._names]
 
     @not_compiled
@@ -125,9 +136,8 @@ class Replica(Module):
     def _train_unfrozen(self) -> None:
         """Hook what was frozen when the module was wrapped, and is not any more, on every rank alike."""
         names = {parameter: name for name, parameter in self.module.named_parameters()}
-        known = cast(Wrapped, self._wrapped).known
         unfrozen = {names[p]: p for p in self._frozen if p.requires_grad and p in names}
-        if late := [name for name, parameter in unfrozen.items() if parameter not in known]:
+        if late := [name for name, parameter in unfrozen.items() if parameter not in self._known]:
             raise RuntimeError(self._came_late(late))
         self._frozen = [p for p in self._frozen if not p.requires_grad or p in names]  # others have left the module
         self._train(unfrozen)
@@ -135,17 +145,17 @@ class Replica(Module):
     def check_wrapped(self, at_all_costs: bool = False) -> None:
         """Raise RuntimeError, with names, if the module has trained parameters that were not wrapped.
 
-        It looks only if something was registered in the module since the last time, or ``at_all_costs``.
+        It looks at all of them only if the module holds others than the last time, or ``at_all_costs``.
         """
-        wrapped = self._wrapped
-        if wrapped is None or not (at_all_costs or wrapped.may_differ):
+        if self._structure is None or not (at_all_costs or self._structure.differs):
             return
-        came = wrapped.came()
-        if late := [name for name, p in came.items() if p.requires_grad and name not in self._unused]:
-            wrapped.forget()  # so that the next pass, too, has the error
+        # What is computed from parameters, as fast weights in functional_call, hands its gradient on to them.
+        now = {name: p for name, p in self.module.named_parameters() if p.is_leaf}
+        came = [name for name, p in now.items() if p.requires_grad and p not in self._known]
+        if late := [name for name in came if name not in self._unused]:
             raise RuntimeError(self._came_late(late))
-        frozen = set(self._frozen)
-        self._frozen += [p for p in came.values() if not p.requires_grad and p not in frozen]
+        self._frozen = [p for name, p in now.items() if p not in self._names and name not in self._unused]
+        self._structure = Structure(self.module)
 
     def _came_late(self, names: list[str]) -> str:
         kind = type(self).__name__
@@ -192,6 +202,12 @@ class Replica(Module):
         if not self._failed:
             self._failed = True
             self.abandon()
+            self.passes += 1
+
+    @property
+    def in_join(self) -> bool:
+        """Whether this rank is inside ``join`` and has data."""
+        return False
 
     def summary(self) -> str:
         """What the model holds, a line each: what is trained, frozen and whole, in which types, buckets and groups."""
@@ -264,6 +280,9 @@ class Replica(Module):
             if self._task is None:
                 self._backward_reaches_output(parameter)
             if not self._in_backward:
+                agree, self._weights_agree = self._weights_agree, None
+                if agree is not None:
+                    agree()
                 self.check_wrapped()
                 self._check_mark_of_last_pass()
                 self._set_in_backward(True)
@@ -352,11 +371,17 @@ class Replica(Module):
 
         Raises RuntimeError, with names, if a parameter has no gradient: other ranks may have one of it.
         """
+        self.passes += 1
         if missing := self._missing():
             raise RuntimeError(
                 f"no gradient in this backward pass for {', '.join(missing)}; if that is meant on every rank, use "
                 f"unused={missing}; if it differs, DistributedDataParallel with find_unused=True"
             )
+
+    def compare_weights(self) -> None:
+        """At the end of the first pass: begin to compare the ranks' weights. If they differ, the next pass says so."""
+        if not self._weights_compared:
+            self._weights_compared, self._weights_agree = True, as_on_rank_0([], self.group, self.trained)
 
     def _missing(self) -> list[str]:
         """Names of the trained parameters without a gradient at the end of a pass."""
@@ -439,6 +464,18 @@ class Replica(Module):
 
     def _vector(self, parameters: Iterable[Parameter]) -> Vector:
         return Vector({self._names[p]: p for p in parameters}, self.group.size())
+
+
+def _refuse_renormalized(module: Module) -> None:
+    """Raise ValueError for embeddings that write to their weight in the forward pass, each rank to other rows."""
+    for name, each in module.named_modules():
+        if isinstance(each, torch.nn.Embedding | torch.nn.EmbeddingBag) and each.max_norm is not None:
+            raise ValueError(
+                f"{name or 'the module'} is an {type(each).__name__} with max_norm={each.max_norm}: its forward pass "
+                "shortens the rows that this rank's samples use, so the ranks' weights would differ. Leave max_norm "
+                "out, and shorten all rows after each step, on every rank: with torch.no_grad(): "
+                f"module.get_parameter({'.'.join(filter(None, (name, 'weight')))!r}).renorm_(2, 0, {each.max_norm})"
+            )
 
 
 def _in_words(tensors: Iterable[torch.Tensor]) -> str:

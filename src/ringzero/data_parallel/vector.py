@@ -59,7 +59,17 @@ class Vector:
             self.hold_gradient()
 
     def put(self, parameter: Parameter) -> None:
-        """Take in ``parameter.grad``, which becomes a view of the buffer; zeros if there is none.
+        """Take in ``parameter.grad``, which becomes a view of the buffer."""
+        gradient = parameter.grad
+        if self.take_in(parameter):
+            try:
+                parameter.grad = self.views[parameter]
+            except RuntimeError as error:
+                assert gradient is not None
+                raise RuntimeError(self._other(parameter, gradient)) from error
+
+    def take_in(self, parameter: Parameter) -> bool:
+        """Copy ``parameter.grad`` into the buffer, or zeros if there is none; return whether there is one.
 
         A sparse one becomes dense. One with a graph of its own, of ``backward(create_graph=True)``, loses it.
         """
@@ -78,12 +88,12 @@ class Vector:
                 raise RuntimeError(self._other(parameter, gradient))
             try:
                 torch.div(gradient, self.ranks, out=view)
-                parameter.grad = view
             except RuntimeError as error:
                 if gradient.dtype is view.dtype and gradient.device == view.device:
                     raise
                 raise RuntimeError(self._other(parameter, gradient)) from error
         self.missing.discard(parameter)
+        return gradient is not None
 
     def _other(self, parameter: Parameter, gradient: torch.Tensor) -> str:
         (name,) = [name for name, p in self.parameters.items() if p is parameter]

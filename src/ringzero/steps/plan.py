@@ -134,7 +134,8 @@ def estimate(model: Transformer, cluster: Cluster, batch: int, plan: Plan) -> Es
 def with_fastest_bucket(model: Transformer, cluster: Cluster, batch: int, plan: Plan, mib: Sequence[float]) -> Estimate:
     """As ``estimate``, of the plan with those buckets that make its step the shortest: the memory is the same."""
     plans = [plan._replace(bucket_mib=size) for size in mib]
-    times = [_time(model, cluster, batch, each) for each in plans]
+    passes, forward, backward = _passes(model, cluster, batch, plan)
+    times = [passes | _data(model, cluster, each, micro_batches(plan, batch), forward, backward) for each in plans]
     seconds, fastest = min((sum(time.values()), index) for index, time in enumerate(times))
     mfu = model.model_flops(batch) / (seconds * cluster.gpus * hardware.peak_flops(cluster.gpu))
     held = _memory(model, cluster, batch, plan)
@@ -194,7 +195,8 @@ def _memory(model: Transformer, cluster: Cluster, batch: int, plan: Plan) -> dic
     return held
 
 
-def _time(model: Transformer, cluster: Cluster, batch: int, plan: Plan) -> dict[str, float]:
+def _passes(model: Transformer, cluster: Cluster, batch: int, plan: Plan) -> tuple[dict[str, float], float, float]:
+    """Seconds of a step's parts that no bucket changes; and of a micro-batch's forward and backward pass."""
     count, b = micro_batches(plan, batch), plan.micro_batch
     layers, last = _stages(model, plan)
     gpu = cluster.group(1, 1)
@@ -223,15 +225,13 @@ def _time(model: Transformer, cluster: Cluster, batch: int, plan: Plan) -> dict[
         message = cluster.group(2, 1).message_seconds(size / plan.tensor, "nodes")
     a_micro_batch = stage + tensor + experts
     bubble = pipeline.bubble_over_ideal(plan.pipeline, count, plan.virtual) * count * (a_micro_batch + 2 * message)
-    exposed, optimizer = _data(model, cluster, plan, count, layers, forward * layers, backward)
-    return {
+    parts = {
         "computing": count * stage,
         "tensor parallel": count * tensor,
         "experts": count * experts,
         "pipeline": bubble,
-        "data parallel": exposed,
-        "optimizer": optimizer,
     }
+    return parts, layers * forward, backward
 
 
 def _data_group(cluster: Cluster, plan: Plan, size: int) -> Machine:
@@ -240,9 +240,10 @@ def _data_group(cluster: Cluster, plan: Plan, size: int) -> Machine:
 
 
 def _data(
-    model: Transformer, cluster: Cluster, plan: Plan, count: int, layers: int, forward: float, backward: float
-) -> tuple[float, float]:
+    model: Transformer, cluster: Cluster, plan: Plan, count: int, forward: float, backward: float
+) -> dict[str, float]:
     """Seconds that gradients and parameters add to a step, beyond what hides behind the passes; and the optimizer's."""
+    layers, _ = _stages(model, plan)
     elements, shards = _elements(model, plan), _shards(cluster, plan)
     gradients, parameters = elements * (FP32 if count > 1 else BF16), elements * BF16
     group, exposed = _data_group(cluster, plan, shards), 0.0
@@ -265,10 +266,10 @@ def _data(
             exposed += times * beside(backward, reduce) + beside(forward, gather)
     own = elements / (shards if plan.stage else 1)
     if not plan.offload:
-        return exposed, own * ADAM_BYTES / group.memory_bandwidth
+        return {"data parallel": exposed, "optimizer": own * ADAM_BYTES / group.memory_bandwidth}
     copies = max(own * FP32, own * BF16) / group.copies
     host = own * ADAM_BYTES * cluster.gpus_per_node / HOST_BANDWIDTH
-    return exposed, max(copies, host)
+    return {"data parallel": exposed, "optimizer": max(copies, host)}
 
 
 def beyond(communication: float, computation: float, pieces: int) -> float:

@@ -21,7 +21,8 @@ from ringzero.strict import streams
 from ringzero.strict.accesses import Memory, StrictError
 from ringzero.strict.pending import Pending
 
-READS = ("tolist", "numpy", "__array__", "__dlpack__")  # methods that hand values over without an operation of torch
+# Methods that hand values over without an operation of torch; pickle and torch.save call the last.
+READS = ("tolist", "numpy", "__array__", "__dlpack__", "__reduce_ex__")
 WITHOUT_VALUES = ("empty", "new_", "_unsafe_view", "set_", "resize_")  # names that begin so
 memory = Memory()
 _issued: list[Pending] = []  # what may never have been waited for, or is not settled

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary, ref
 
 import torch
 import torch.distributed as dist
+from torch._C._functorch import peek_interpreter_stack
 from torch.autograd.graph import register_multi_grad_hook, saved_tensors_hooks
 from torch.nn import Module, Parameter
 from torch.utils._pytree import tree_leaves
@@ -27,7 +28,6 @@ class Unit:
 
     def __init__(self, vectors: Iterable[ShardedVector], travel: Travel, gatherer: Gatherer):
         self.vectors, self.whole, self._travel, self.gatherer = list(vectors), True, travel, gatherer
-        self._device = next((vector.whole.device for vector in self.vectors), torch.device("cpu"))
         self._gathered: Wait | None = None  # of the gather that is on its way
         for vector in self.vectors:
             _unit_in[vector.whole.untyped_storage()._cdata] = self
@@ -35,7 +35,9 @@ class Unit:
     def start(self) -> None:
         for vector in self.vectors:
             vector.make_whole()
-        self.whole, self._gathered = True, start(self._travel, self._gather, self._device)
+        self.whole = True
+        if self.vectors:  # a module may have none of its own: nothing travels, on no device
+            self._gathered = start(self._travel, self._gather, self.vectors[0].whole.device)
 
     def _gather(self) -> None:
         for vector in self.vectors:
@@ -266,6 +268,11 @@ class Gatherer:
             raise RuntimeError(
                 f"this {type(module).__name__} is a copy of a unit of ZeroStage3, and copies have no parameters; load "
                 "the model's state_dict() into a module of your own"
+            )
+        if peek_interpreter_stack() is not None:
+            raise RuntimeError(
+                "in ZeroStage3 parameters come and go, which transforms of torch.func, such as vmap and jacrev, do not "
+                "follow; take ZeroStage2 for this module"
             )
         if unit is self._root:
             self._begin(forward=True)

@@ -28,7 +28,8 @@ class Link:
 
     def to_device(self, into: torch.Tensor, source: torch.Tensor) -> None:
         """Copy ``source``, in host memory, ``into`` the device's. Of two types it is the device's that travels."""
-        source = source.to(into.dtype)
+        if source.dtype != into.dtype:  # in pinned memory, from which a GPU copies beside the CPU's work
+            source = torch.empty(source.shape, dtype=into.dtype, device="cpu", pin_memory=into.is_cuda).copy_(source)
         self.bytes_to_device += source.nbytes
         self._copy(self._to_device, into, source)
 

@@ -34,6 +34,7 @@ from ringzero.data_parallel.buckets import assign
 from ringzero.data_parallel.in_order import InOrder, Wait, as_on_rank_0
 from ringzero.data_parallel.join import Joinable
 from ringzero.data_parallel.replica import NOT_BACKWARD, Replica, broadcast_state, running_backward
+from ringzero.data_parallel.structure import Structure
 from ringzero.record.eager import not_compiled
 from ringzero.zero import state
 from ringzero.zero.failed import Word
@@ -139,6 +140,7 @@ class ZeroModel(Joinable):
         self.steps_now = False  # whether the optimizer is called by the model itself
         call_model_instead(self.optimizer, self)
         self._furnish()
+        self._as_sharded = Structure(module)
 
     def _new_travel(self, group: dist.ProcessGroup, reduces: bool = True, gathers: bool = True) -> Travel:
         """How vectors travel among the ranks of ``group``, which nothing else uses."""
@@ -376,18 +378,20 @@ class ZeroModel(Joinable):
             self._all_arrive()
 
     def _start_reducing(self, vector: ShardedVector) -> Wait:
-        free = None if "gradients" in self.keeps_whole else vector.free_gradient
+        vector.convert_gradient()
+        over = vector.let_go if "gradients" in self.keeps_whole else vector.free_gradient
         job = partial(vector.reduce, self.travel)
         if len(self._in_order.waits) == len(self.vectors) - self._last:
             self._word.before(vector, self._failed)
             job = partial(job, arrived=self._word.arrived)
-        return start(self.travel, job, vector.whole.device, after=free)
+        return start(self.travel, job, vector.whole.device, after=over)
 
     def _as_rank_0(self, came: list[Parameter]) -> Callable[[], list[ShardedVector]]:
         """The vectors in the order in which rank 0's were filled."""
         last_first = dict.fromkeys(self._in_order.vector_of[parameter] for parameter in reversed(came))
         vectors = self.vectors
-        order = as_on_rank_0([vectors.index(vector) for vector in reversed(last_first)], self.group)
+        weights = self.trained if "parameters" in self.keeps_whole else {}
+        order = as_on_rank_0([vectors.index(vector) for vector in reversed(last_first)], self.group, weights)
         return lambda: [vectors[i] for i in order()]
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -587,7 +591,7 @@ class ZeroModel(Joinable):
         for vector in self.vectors:
             vector.leave()
         for name, parameter in self.trained.items():
-            parameter.data = trained[name].clone()
+            parameter.data = trained[name].to(self._in_order.vector_of[parameter].whole.device, copy=True)
         super().leave()
 
     def __deepcopy__(self, memo: dict) -> Replica:
@@ -640,14 +644,18 @@ class ZeroModel(Joinable):
 
     def check_unchanged(self) -> None:
         """Raise RuntimeError, with names, if parameters are not those that were sharded: a change would be lost."""
-        now = dict(self.module.named_parameters())
-        ours = {*self.trained, *self.unused}
-        if unfrozen := [name for name, p in now.items() if p.requires_grad and name not in ours]:
-            raise RuntimeError(
-                f"{', '.join(unfrozen)} unfrozen since the model was sharded, so the optimizer has no shard of it; "
-                "call add_param_group for it on every rank"
-            )
-        changed = [name for name, parameter in self.trained.items() if now.get(name) is not parameter]
+        changed = []
+        if self._as_sharded.differs or any(parameter.requires_grad for parameter in self._frozen):
+            now = dict(self.module.named_parameters())
+            ours = {*self.trained, *self.unused}
+            if unfrozen := [name for name, p in now.items() if p.requires_grad and name not in ours]:
+                raise RuntimeError(
+                    f"{', '.join(unfrozen)} unfrozen since the model was sharded, so the optimizer has no shard of it; "
+                    "call add_param_group for it on every rank"
+                )
+            changed = [name for name, parameter in self.trained.items() if now.get(name) is not parameter]
+            if not changed:
+                self._as_sharded = Structure(self.module)
         changed += [name for vector in self.vectors for name in vector.changed()]
         if changed:
             raise RuntimeError(

@@ -43,6 +43,7 @@ class ShardedVector(Vector):
                  dtype: torch.dtype | None = None, own_shard: bool = False,
                  ranks: int | None = None, owner: int | None = None):  # fmt: skip
         self.reduced: torch.Tensor | None = None
+        self._earlier: torch.Tensor | None = None  # what ``reduced`` was before a reduction that is on its way
         self.added: set[Parameter] = set()  # whose gradients are in ``gradient`` and not in ``reduced`` yet
         super().__init__(parameters, ranks or group.size())
         self.group, self.home = group, home
@@ -115,7 +116,7 @@ class ShardedVector(Vector):
         if self.gradient is None:
             label(self.hold_gradient(), "gradients")
         if parameter not in self.added and self.views[parameter].dtype == self.whole.dtype:
-            super().put(parameter)
+            self.take_in(parameter)
         else:
             if parameter not in self.added:
                 self.views[parameter].zero_()  # in memory that is in the master's type since another one's was added
@@ -150,24 +151,33 @@ class ShardedVector(Vector):
         with torch._C.DisableTorchFunctionSubclass():  # autograd wants it to have the size of the parameter
             parameter.grad = InShards.of(self._in_shards[parameter].whose, self._nothing, (0,))
 
+    def convert_gradient(self) -> None:
+        """Have ``gradient`` be of the type in which it travels."""
+        if self.gradient is not None and self.gradient.dtype != self.whole.dtype:
+            self._hold_as(self.whole.dtype)
+
     def reduce(self, travel: Travel, arrived: Callable[[torch.Tensor], object] = lambda shard: None) -> None:
         """Add this rank's shard of the sum of all ranks' ``gradient`` to ``reduced``; the rest of it is worthless.
 
-        ``arrived`` is shown the shard first.
+        ``arrived`` is shown the shard first. Another stream may run this. What it reads is kept until the caller has
+        waited and calls ``let_go`` or ``free_gradient``: the caller's stream would take memory that is free at once.
         """
         assert self.gradient is not None  # it is full
-        if self.gradient.dtype != self.whole.dtype:
-            self._hold_as(self.whole.dtype)  # as it travels
         shard = self._route(travel).reduce(self.gradient)
         arrived(shard)
-        self.reduced = self.home.keep(self, shard)
+        self._earlier, self.reduced = self.reduced, self.home.keep(self, shard)
         self.added = set()
+
+    def let_go(self) -> None:
+        """What was reduced is there."""
+        self._earlier = None
 
     def _route(self, travel: Travel) -> Travel:
         return travel if self.layout.owner is None else travel.for_owner(self.layout.owner)
 
     def free_gradient(self) -> None:
         """Keep this rank's shard of the sum alone."""
+        self.let_go()
         if self.gradient is not None and self.reduced is not None:
             if _share_memory(self.reduced, self.gradient):
                 self.reduced = self.reduced.clone()

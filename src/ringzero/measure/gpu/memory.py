@@ -124,7 +124,7 @@ def peaks(device: str, width: int, layers: int) -> tuple[int, int | None]:
     if before is not None:
         torch.cuda.reset_peak_memory_stats()
     with MemoryTimeline(model, optimizer) as memory:
-        at_first = memory.history().totals[-1]
+        at_first = memory.history().totals[-1] + batch.nbytes  # the timeline sees the batch when it is used
         model(batch).sum().backward()
         optimizer.step()
     if before is None:

@@ -25,7 +25,7 @@ RUNTIME = ("cuda_runtime", "cuda_driver")
 
 
 def layer_norm(device: str, tokens: int = 8192, width: int = 4096) -> Iterator[dict[str, Any]]:
-    """Rows "chain" of the first call of ``layer_norm`` forward, and rows "operator" of the table of all calls."""
+    """Rows "chain" of the last call of ``layer_norm`` forward, and rows "operator" of the table of all calls."""
     x = torch.randn(tokens, width, device=device, requires_grad=True)
     weight, bias = (torch.ones(width, device=device, requires_grad=True) for _ in range(2))
 
@@ -70,33 +70,35 @@ def of(work: Callable[[], object], name: str, device: str) -> Iterator[dict[str,
 
 
 def chain(events: Sequence[dict[str, Any]], name: str) -> Iterator[dict[str, Any]]:
-    """From a trace's ``events``: the first call of ``name``, what it called, and the kernels that this launched.
+    """From a trace's ``events``: the last call of ``name``, what it called, and the kernels that this launched.
+
+    In the first one the profiler takes memory for what the GPU will tell it, which takes milliseconds.
 
     An operator is inside another by its times. CUDA's times come from another clock, so a call of CUDA belongs to the
     operator whose "External id" it has.
     """
     operators = [event for event in events if event.get("cat") == "cpu_op"]
-    first = min((each for each in operators if each["name"] == name), key=lambda each: each["ts"], default=None)
-    if first is None:
+    top = max((each for each in operators if each["name"] == name), key=lambda each: each["ts"], default=None)
+    if top is None:
         raise ValueError(f"the trace has no {name}")
-    inside = [each for each in operators if each["tid"] == first["tid"] and _holds(first, each)]
+    inside = [each for each in operators if each["tid"] == top["tid"] and _holds(top, each)]
     inside.sort(key=lambda each: (each["ts"], -each["dur"]))
     of_cuda = [event for event in events if event.get("cat") in RUNTIME]
     kernels = {event["args"].get("correlation"): event for event in events if event.get("cat") in ON_DEVICE}
     for index, each in enumerate(inside):
         depth = sum(_holds(above, each) for above in inside[:index])
-        yield _row(each, first, depth, "operator")
+        yield _row(each, top, depth, "operator")
         number = each.get("args", {}).get("External id")
         for call in of_cuda:
             if number is not None and call["args"].get("External id") == number:
-                yield _row(call, first, depth + 1, "CUDA call")
+                yield _row(call, top, depth + 1, "CUDA call")
                 if kernel := kernels.get(call["args"].get("correlation")):
-                    yield _row(kernel, first, depth + 2, "GPU")
+                    yield _row(kernel, top, depth + 2, "GPU")
 
 
-def _row(event: dict[str, Any], first: dict[str, Any], depth: int, where: str) -> dict[str, Any]:
+def _row(event: dict[str, Any], top: dict[str, Any], depth: int, where: str) -> dict[str, Any]:
     row = {"what": "chain", "depth": depth, "where": where, "name": event["name"]}
-    return row | {"starts_us": round(event["ts"] - first["ts"], 3), "takes_us": event["dur"]}
+    return row | {"starts_us": round(event["ts"] - top["ts"], 3), "takes_us": event["dur"]}
 
 
 def _holds(outer: dict[str, Any], inner: dict[str, Any]) -> bool:

@@ -34,7 +34,7 @@ def run(which: str) -> Iterator[dict[str, Any]]:
     """``{"test", "result", "seconds"}`` of each. Raises RuntimeError with what pytest said if one did not pass."""
     if not (ROOT / "tests/gpu").is_dir():
         raise Skip("tests/gpu is not here: the package was installed without its repository")
-    pytest = [sys.executable, "-m", "pytest", "tests/gpu", "-v", "--tb=short", "--durations=0", "-k", CHOSEN[which]]
+    pytest = [sys.executable, "-m", "pytest", "tests/gpu", "-v", "--tb=short", "--durations=1", "-k", CHOSEN[which]]
     said, start = [], time.monotonic()
     with subprocess.Popen(
         pytest, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"

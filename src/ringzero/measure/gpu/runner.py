@@ -17,7 +17,7 @@ from ringzero.measure.gpu.parts import Part
 
 MARK = "RINGZERO_GPU_PART"  # in the environment of a part's processes: ranks have sessions of their own
 LEAST = 5.0  # seconds: with less left no part begins
-SHOWN = 2000  # characters of a failed part's last output
+SHOWN = 20_000  # characters of a failed part's last output
 
 
 def run(
