@@ -4,7 +4,7 @@ A page runs again when its cells have changed, a module of the library that they
 a file that they name, or the versions of Python and torch. What was printed lies in ``_build/executed``. MyST-NB's own
 cache looks at the cells alone, so after a change in ``src/`` it would show old output.
 
-As many pages run at once as there are cores. A cell with the tag ``measures`` has the machine alone.
+One page more runs at once than there are cores. A cell with the tag ``measures`` has the machine alone.
 """
 
 import ast
@@ -16,6 +16,7 @@ import re
 import shutil
 import sys
 import threading
+import time
 from importlib.metadata import version
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from jupyter_cache.executors.utils import ExecutionResult, single_nb_execution
 from myst_nb.core.execute import direct
 from myst_nb.core.read import create_nb_reader
 from sphinx.util import logging
+
+from ringzero.ranks import lending
 
 LIBRARY = Path(__file__).resolve().parents[2] / "src"
 SAYS = logging.getLogger(__name__)
@@ -48,7 +51,7 @@ def pages_that_changed(app, env, added, changed, removed):
 
 
 def run_ahead(app, env, pages):
-    """Run those of the ``pages`` whose output is not kept, as many at once as there are cores."""
+    """Run those of the ``pages`` whose output is not kept, one more at once than there are cores."""
     kept, turns = Path(app.outdir).parent / "executed", Turns()
     kept.mkdir(parents=True, exist_ok=True)
     jobs = []
@@ -74,14 +77,18 @@ def run_ahead(app, env, pages):
                 on_cell_executed=turn.between,
             )
         results[key] = result
-        SAYS.info(f"{page} {'stopped' if result.err else 'ran'} after {result.time:.1f} s")
+        SAYS.info(f"{page} {'stopped' if result.err else 'ran'} after {turn}")
         if result.err is None:
             for old in kept.glob(f"{page}-{'[0-9a-f]' * len(key)}.ipynb"):
                 old.unlink()
             nbformat.write(notebook, kept / f".{page}.part")
             (kept / f".{page}.part").rename(kept / f"{page}-{key}.ipynb")
 
-    in_threads(run, jobs, os.cpu_count() or 1)
+    jobs.sort(key=lambda job: -sum(len(cell.source) for cell in job[1].cells if cell.cell_type == "code"))
+    # The long ones first, so that no core is left alone with one at the end; and one more than there are cores, since a
+    # page also waits: for ranks that start, for messages, for its turn.
+    with lending.to_children():
+        in_threads(run, jobs, (os.cpu_count() or 1) + 1)
 
 
 class Turns:
@@ -111,16 +118,24 @@ class Turn:
 
     def __init__(self, turns):
         self.turns, self.measures = turns, None  # None: it has no turn now
+        self.waited, self.ran = 0.0, {False: 0.0, True: 0.0}  # seconds; ran by whether it measured
 
     def begin(self, measures):
         self.between()
+        asked = time.monotonic()
         self.turns.begin(measures)
-        self.measures = measures
+        self.measures, self.began = measures, time.monotonic()
+        self.waited += self.began - asked
 
     def between(self, **_):
         if self.measures is not None:
             self.turns.end(self.measures)
+            self.ran[self.measures] += time.monotonic() - self.began
             self.measures = None
+
+    def __str__(self):
+        more = f", {self.ran[True]:.1f} s of it alone" if self.ran[True] else ""
+        return f"{sum(self.ran.values()):.1f} s{more}; it waited {self.waited:.1f} s"
 
     def of_cell(self, cell, **_):
         self.begin("measures" in cell.metadata.get("tags", ()))

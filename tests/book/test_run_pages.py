@@ -35,6 +35,8 @@ FILES = {
     "src/ringzero/two.py": "below = 1",
     "src/ringzero/three.py": "START = ('python', '-m', 'ringzero.four')",
     "src/ringzero/four.py": "",
+    "src/ringzero/ranks/__init__.py": "",
+    "src/ringzero/ranks/lending.py": "from contextlib import nullcontext as to_children",  # these pages have no ranks
     "book/numbers.json": "[1]",
     "book/deep.md": PAGE.format(
         tags=":tags: [measures]\n", code="def f():\n    import ringzero.one.top\nprint('printed', 6 * 7)"

@@ -107,7 +107,7 @@ def test_a_real_step_of_ddp(ddp_traces):
     assert (straggler.named, straggler.rank) == (True, 1)
     assert straggler.last_in == straggler.out_of
     on_time, late = (total(a for a in found.accounts if a.rank == rank) for rank in (0, 1))
-    assert on_time.waited >= 2 * LATE
+    assert on_time.waited > late.waited
     assert late.idle >= 2 * LATE
     assert not any(clock.moved for clock in found.clocks), "one machine has one clock"
 

@@ -83,7 +83,7 @@ def _draw(series, x, y, log, looks, ticks, size):
     settings |= dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK)
     with matplotlib.rc_context(settings):
         figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasSVG(figure)
+        canvas = FigureCanvasSVG(figure)
         axes = figure.add_subplot()
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(True, color=INK, alpha=0.12, linewidth=0.6)
@@ -104,10 +104,12 @@ def _draw(series, x, y, log, looks, ticks, size):
             axes.set_xticks(list(ticks), list(ticks.values()))
             axes.set_xticks([], minor=True)
         _label_ends(axes, ends)
+        for background in (figure.patch, axes.patch):
+            background.set_facecolor("none")
         figure.get_layout_engine().execute(figure)
-        figure.set_layout_engine("none")  # else savefig does it again, and draws everything twice
+        figure.set_layout_engine("none")  # else it is done again
         out = io.StringIO()
-        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        canvas.print_svg(out, metadata={"Date": None, "Creator": None})  # savefig would draw everything twice
     return out.getvalue()
 
 

@@ -35,7 +35,7 @@ def nccl_tree_all_reduce(nodes: int, ranks_per_node: int, chunks: int = 1) -> Sc
 def latency_advantage(topology: Topology | None = None, size: float = 0) -> dict[str, float]:
     """Seconds of the ring and of NCCL's tree for ``size`` bytes, and how many times faster the tree is.
 
-    ``topology``: Summit under LL when None. Takes seconds: the ring has 49,150 rounds.
+    ``topology``: Summit under LL when None.
     """
     topology = topology or summit().scaled(*PROTOCOLS["LL"])
     ring = critical_path(ring_all_reduce(topology.world_size), size, topology)

@@ -18,6 +18,8 @@ import numpy as np
 from ringzero.collectives.schedule import Schedule, is_number
 from ringzero.network.topology import NO_LINK, Topology
 
+SAME = 1e-12  # relative: times that differ by no more differ by rounding
+
 
 @dataclass(frozen=True)
 class Step:
@@ -106,15 +108,32 @@ def critical_path(schedule: Schedule, size: float, topology: Topology) -> float:
         done = leave + reduction * topology.gamma * size
         if _is_permutation(src, topology) and _is_permutation(dst, topology):  # as in a ring: one expression for all
             by_src, by_dst = np.argsort(src), np.argsort(dst)
-            leave, src, latency, done = leave[by_src], src[by_dst], latency[by_dst], done[by_dst]
-            for _ in range(traffic.times):
-                clock = np.maximum(clock + leave, np.maximum(clock[src] + latency, clock) + done)
+            columns = leave[by_src], src[by_dst], latency[by_dst], done[by_dst]
+            clock = _after_rounds(clock, traffic.times, *columns)
             continue
         for _ in range(traffic.times):
             start, ready, clock = clock[src], clock[dst], clock.copy()
             np.maximum.at(clock, src, start + leave)
             np.maximum.at(clock, dst, np.maximum(start + latency, ready) + done)
     return float(clock.max())
+
+
+def _after_rounds(clock, left, leave, src, latency, done):
+    """The ranks' clocks after ``left`` equal rounds, in which rank r hears from rank ``src[r]``.
+
+    Once all clocks are by one time later than ``count`` rounds before, every ``count`` rounds make them later by that
+    time, so those rounds need not be followed (Brent's way to find a cycle).
+    """
+    earlier, count, most = clock, 0, 1
+    while left:
+        clock = np.maximum(clock + leave, np.maximum(clock[src] + latency, clock) + done)
+        left, count = left - 1, count + 1
+        later = clock - earlier
+        if np.ptp(later) <= SAME * later.max():
+            clock, left = clock + left // count * later, left % count
+        if count == most:
+            earlier, count, most = clock, 0, 2 * most
+    return clock
 
 
 def check_size(size: float) -> None:

@@ -26,6 +26,7 @@ RANKS = 8  # of this process's pool, at least: one more costs milliseconds, and 
 TORCHRUN = "import gc; gc.disable(); from torch.distributed.run import main; gc.freeze(); gc.enable(); main()"
 FORKED = ("--start-method", "fork", "--run-path", warm_rank.__file__)  # torchrun forks its workers, which run this file
 STARTED = ("-m", warm_rank.__name__)
+LENDER = "RINGZERO_LENDER"  # in the environment of those that borrow pools: the socket of ``lending``
 MARK = "RINGZERO_POOL"  # in the environment of all that a pool starts: the folder of its pool
 # glibc gives freed memory back to the system, and every page that is taken again costs a microsecond: up to a tenth of
 # a training step. A rank keeps up to 256 MiB of what it frees, in pieces of up to 32 MiB.
@@ -43,7 +44,11 @@ def acquire(world_size: int, job: bytes = b"") -> "Pool":
     if _current is not None and (_current.world_size < world_size or not _current.alive()):
         stop()
     if _current is None or _current.owner != os.getpid():
-        _current = Pool(max(world_size, RANKS), job=job)
+        lender = os.environ.get(LENDER)
+        if lender and world_size <= RANKS and sandbox.limits_asked_for() is None:
+            _current = Borrowed(lender)
+        else:
+            _current = Pool(max(world_size, RANKS), job=job)
     return _current
 
 
@@ -76,7 +81,6 @@ class Pool:
         self.pids: list[int] = []  # by rank
         self.parents: set[int] = set()  # the interpreters that forked the ranks
         self._buffers: dict[int, bytes] = {}
-        self._calls = 0
         self.directory = Path(tempfile.mkdtemp(prefix="ringzero-", dir=processes.short_temporary_folder()))
         self._selector = selectors.DefaultSelector()
         try:
@@ -122,10 +126,14 @@ class Pool:
                     pid = _process_behind(connection, hello["pid"])
                     workers[hello["rank"]] = (connection, pid)
                     self.parents.add(hello["parent"] if pid == hello["pid"] else _parent(pid))
-        self.workers = [workers[rank][0] for rank in range(self.world_size)]
+        self._take([workers[rank][0] for rank in range(self.world_size)])
         self.pids = [workers[rank][1] for rank in range(self.world_size)]
-        for rank, connection in enumerate(self.workers):
-            self._buffers[rank] = b""
+
+    def _take(self, workers: list[socket.socket]) -> None:
+        """From now on talk to these, by rank."""
+        self.workers = workers
+        self._buffers = dict.fromkeys(range(self.world_size), b"")
+        for rank, connection in enumerate(workers):
             self._selector.register(connection, selectors.EVENT_READ, rank)
 
     def _in_its_box(self, command: list[str]) -> list[str]:
@@ -148,6 +156,11 @@ class Pool:
         """The process ids of torchrun and warm ranks: what runs between calls."""
         return {*self.pids, *self.parents, *([] if self.agent is None else [self.agent.pid])}
 
+    def told(self) -> bytes:
+        """What a ``Borrowed`` needs to know of this pool, besides its sockets."""
+        agent = None if self.agent is None else self.agent.pid
+        return json.dumps([self.pids, [*self.parents], agent, str(self.directory)]).encode()
+
     def alive(self) -> bool:
         """Whether the next call can use this pool. Between calls a rank is silent: what can be read is its end."""
         return not self.broken and self._agent_lives() and not self._selector.select(0)
@@ -155,9 +168,8 @@ class Pool:
     @contextlib.contextmanager
     def call_directory(self) -> Iterator[Path]:
         """A fresh directory for one call, removed when the call is over."""
-        self._calls += 1
-        directory = self.directory / f"call-{self._calls}"
-        directory.mkdir()  # never what a rank of an earlier call has put there: it could lead anywhere
+        # A name that a rank of an earlier call cannot have known: it could have put a link there, to anywhere.
+        directory = Path(tempfile.mkdtemp(prefix="call-", dir=self.directory))
         (directory / "tmp").mkdir()
         sandbox.open_to_ranks(directory, directory / "tmp")
         try:
@@ -207,6 +219,39 @@ class Pool:
             _wait_gone(pid, deadline)
         processes.end(lambda: processes.marked(MARK, str(self.directory)))
         processes.remove(self.directory)
+
+
+class Borrowed(Pool):
+    """A pool that another process lends to this one at the socket ``lender`` (see ``lending``), until ``close``."""
+
+    def __init__(self, lender: str):
+        self.owner = os.getpid()
+        self.in_a_box = self.broken = False
+        self._selector = selectors.DefaultSelector()
+        self._lender = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._lender.connect(lender)
+        told, descriptors, *_ = socket.recv_fds(self._lender, 1 << 16, RANKS)
+        if not told:
+            raise RuntimeError(f"the process that lends pools of ranks at {lender} could not start one, and says why")
+        self.pids, parents, self._agent, directory = json.loads(told)
+        self.world_size, self.parents, self.directory = len(self.pids), set(parents), Path(directory)
+        self._take([socket.socket(fileno=descriptor) for descriptor in descriptors])
+
+    def _agent_lives(self) -> bool:
+        import psutil
+
+        return psutil.pid_exists(self._agent)
+
+    def own_processes(self) -> set[int]:
+        return {*self.pids, *self.parents, self._agent}
+
+    def close(self) -> None:
+        """Give the pool back; one that is broken, the lender ends."""
+        self._selector.close()
+        for connection in self.workers:
+            connection.close()
+        with self._lender, contextlib.suppress(OSError):
+            self._lender.sendall(b"" if self.broken else b"\n")
 
 
 def torchrun_command(workers: int, log_directory: str | Path) -> list[str]:

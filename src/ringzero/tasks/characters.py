@@ -61,9 +61,10 @@ def alphabet() -> tuple[str, ...]:
 
 @functools.cache
 def _numbers() -> Tensor:
-    number = {character: i for i, character in enumerate(alphabet())}
-    with torch.device("cpu"):
-        return torch.tensor([number[character] for character in text()])
+    whole, letters = (
+        torch.frombuffer(bytearray("".join(each), "ascii"), dtype=torch.uint8) for each in (text(), alphabet())
+    )
+    return torch.searchsorted(letters, whole)
 
 
 def _samples(last: Tensor) -> Batch:
