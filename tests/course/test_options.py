@@ -28,7 +28,8 @@ from nbgrader.apps import AutogradeApp
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
 from ringzero import cli
-from ringzero.grading import ahead, autograde, execute
+from ringzero.authoring import sample_class
+from ringzero.grading import ahead, autograde, execute, run_notebook
 from ringzero.grading import course as courses
 from ringzero.grading.verdict import Verdict
 from ringzero.processes import sandbox
@@ -85,18 +86,18 @@ ASKED = {
     "ringzero bench zeropp --rates 1gbit": ("bench.steps:print_and_write", {"rates": ["1gbit"]}),
     "ringzero bench zeropp --steps 3": ("bench.steps:print_and_write", {"count": 3}),
     "ringzero autograder 03_cost_models --github uni/grader --into {here}/new": (
-        "grading.github_actions:write", {"lab": OTHER, "grader": "uni/grader", "folder": "{here}/new"}),
-    "ringzero gradescope 03_cost_models --into {here}/zip": ("grading.gradescope:write_zip", {"file": "{here}/zip"}),
-    "ringzero gradescope 03_cost_models --unsandboxed": ("grading.gradescope:write_zip", {"unsandboxed": True}),
-    "ringzero similar 03_cost_models --into {here}/compare": ("grading.similar:export", {"into": "{here}/compare"}),
+        "connect.github_actions:write", {"lab": OTHER, "grader": "uni/grader", "folder": "{here}/new"}),
+    "ringzero gradescope 03_cost_models --into {here}/zip": ("connect.gradescope:write_zip", {"file": "{here}/zip"}),
+    "ringzero gradescope 03_cost_models --unsandboxed": ("connect.gradescope:write_zip", {"unsandboxed": True}),
+    "ringzero similar 03_cost_models --into {here}/compare": ("connect.similar:export", {"into": "{here}/compare"}),
     "ringzero measure --ranks 4": ("measure.machine:OneNode", {"ranks": 4}),
     "ringzero measure --inter-node 1gbit": (":Cluster", {"nodes": 2, "inter_node": "1gbit"}),
-    "ringzero mutants --graded --lab 02_ring_allreduce": ("grading.mutants:run", {"lab": ONE}),
-    "ringzero mutants --graded --jobs 5": ("grading.mutants:run", {"jobs": 5}),
-    "ringzero mutants --shape 3": ("grading.mutants:_show_sentences", {"shape": 3}),
-    "ringzero mutants --lab 02_ring_allreduce": ("grading.mutants:_show_sentences", {"labs": [ONE]}),
-    "ringzero mutants --typical": ("grading.mutants:_show_sentences", {"only_typical": True}),
-    "ringzero mutants --times 3": ("grading.mutants:_show_sentences", {"times": 3}),
+    "ringzero mutants --graded --lab 02_ring_allreduce": ("authoring.mutants:run", {"lab": ONE}),
+    "ringzero mutants --graded --jobs 5": ("authoring.mutants:run", {"jobs": 5}),
+    "ringzero mutants --secret 3": ("authoring.mutants:_show_sentences", {"secret": 3}),
+    "ringzero mutants --lab 02_ring_allreduce": ("authoring.mutants:_show_sentences", {"labs": [ONE]}),
+    "ringzero mutants --typical": ("authoring.mutants:_show_sentences", {"only_typical": True}),
+    "ringzero mutants --times 3": ("authoring.mutants:_show_sentences", {"times": 3}),
     "ringzero grade 03_cost_models --jobs 4": ("grade", ["--CourseAutograde.jobs=4"]),
     "ringzero grade 03_cost_models --scheduler tcp://10.0.0.5:8786": (
         "grade", ["--CourseAutograde.scheduler=tcp://10.0.0.5:8786"]),
@@ -105,8 +106,8 @@ ASKED = {
     "ringzero grade 03_cost_models": ("grade", []),  # what the configuration says of jobs and students stands
     "ringzero grade 03_cost_models --ExecuteWithPapermill.sandbox=False --jobs 2": (
         "grade", ["--CourseAutograde.jobs=2", "--ExecuteWithPapermill.sandbox=False"]),
-    "python -m ringzero.grading.course --lab 04_ddp": ("grading.course:sample_class", {"lab": "04_ddp"}),
-    "python -m ringzero.grading.course --into {here}": ("grading.course:Course", {"top": "{here}"}),
+    "python -m ringzero.authoring.sample_class --lab 04_ddp": ("authoring.sample_class:sample_class", {"lab": "04_ddp"}),
+    "python -m ringzero.authoring.sample_class --into {here}": ("authoring.sample_class:Course", {"top": "{here}"}),
     "python -m ringzero.grading.build_labs --root {here}/none": ("grading.build_labs:labs", {"root": "{here}/none"}),
 }  # fmt: skip
 
@@ -131,7 +132,7 @@ SHOWN = {
     "ringzero grades 03_cost_models --csv {here}/file": "student,name,score",
     "ringzero grades 03_cost_models --canvas {here}/file": "SIS User ID",
     "ringzero grades 03_cost_models --items": "with the rest",
-    "python -m ringzero.grading.course --only nobody": "no sample student sample_nobody",
+    "python -m ringzero.authoring.sample_class --only nobody": "no sample student sample_nobody",
 }
 # Benchmarks whose rows are left out here, so that the file has none of them.
 WRITES_NO_ROWS = ["cluster", "collectives", "diagnosis --programs 0 --correct 0", "grading", "hostile", "launch",
@@ -141,7 +142,7 @@ ELSEWHERE = {  # options that other tests try, and how
     "ringzero bench ddp --json": "test_bench", "ringzero bench zero --json": "test_bench",
     "ringzero bench muon --json": "test_bench", "ringzero bench zeropp --json": "test_bench",
     "ringzero bench unsynced --figure": "test_bench", "ringzero measure --json": "test_cluster",
-    "ringzero mutants --json": "test_mutants", "python -m ringzero.grading.course --update": "it writes into tests/",
+    "ringzero mutants --json": "test_mutants", "python -m ringzero.authoring.sample_class --update": "it writes into tests/",
     "python -m ringzero.grading.build_labs --check": "test_labs",
     "python -m ringzero.measure.gpu --only": "test_measure_gpu",
     "python -m ringzero.measure.gpu --skip": "test_measure_gpu",
@@ -333,7 +334,7 @@ def grade(tiny, monkeypatch, capfd):
         return one_at_a_time(root, what, wait, tell)
 
     init_assignment, one_at_a_time = autograde.CourseAutograde.init_assignment, autograde.one_at_a_time.grading
-    monkeypatch.setattr(execute, "run", run)
+    monkeypatch.setattr(run_notebook, "run", run)
     monkeypatch.setattr(ahead, "executing_ahead", executing_ahead)
     monkeypatch.setattr(autograde.one_at_a_time, "grading", grading)
     monkeypatch.setattr(autograde, "end_leftovers", lambda: None)
@@ -505,7 +506,7 @@ def test_the_sample_class_says_what_is_missing(grades_anything, tmp_path, monkey
     monkeypatch.setattr(courses.Course, "forget", lambda *_: None)
     (tmp_path / "course").mkdir()
     (tmp_path / "course" / "nbgrader.log").write_text("the reason")
-    status = courses.main(["--into", str(tmp_path), "--only", "perfect"])
+    status = sample_class.main(["--into", str(tmp_path), "--only", "perfect"])
     said = capsys.readouterr()
     assert status == (not grades_anything)
     if grades_anything:
@@ -546,7 +547,7 @@ def options_of(module):
 def test_each_option_has_a_row():
     rows = [*ASKED, *SHOWN, *ELSEWHERE, *(f"ringzero bench {words} --json" for words in WRITES_NO_ROWS)]
     there = [*commands(), *((f"python -m {module.removesuffix('.__main__')}", options_of(module)) for module in (
-        "ringzero.grading.course", "ringzero.grading.build_labs", "ringzero.measure.gpu.__main__"))]  # fmt: skip
+        "ringzero.authoring.sample_class", "ringzero.grading.build_labs", "ringzero.measure.gpu.__main__"))]  # fmt: skip
     without = [
         f"{path} {option}"
         for path, options in there

@@ -21,6 +21,7 @@ import zmq
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.utils import compute_checksum
 
+from ringzero.authoring import sample_class
 from ringzero.grading import course as courses
 from ringzero.grading import verdict
 from ringzero.grading.provisioner import BoxedKernelManager
@@ -294,13 +295,13 @@ def test_validate_shows_the_table_of_a_check_that_fails(graded):
 WAITS = """
 import pathlib as _pathlib
 import time as _time
-import ringzero.grading.execute as _execute
-_ran = _execute.GradingClient._run_where_it_belongs
+import ringzero.grading.kernels as _kernels
+_ran = _kernels.GradingClient._run_where_it_belongs
 def _and_wait(client, cell, index):
     _ran(client, cell, index)
     while "# waits" in cell.source and not _pathlib.Path({go!r}).exists():
         _time.sleep(0.05)
-_execute.GradingClient._run_where_it_belongs = _and_wait
+_kernels.GradingClient._run_where_it_belongs = _and_wait
 """
 
 
@@ -330,13 +331,13 @@ def test_a_grader_that_is_killed_is_run_again_and_ends_the_same(tmp_path):
 
 
 BROKEN = """
-import ringzero.grading.execute as _execute
-_run = _execute.run
+import ringzero.grading.run_notebook as _run_notebook
+_run = _run_notebook.run
 def _broken(nb, *rest):
     if any("disk full" in cell.source for cell in nb.cells):
         raise OSError(28, "No space left on device")
     return _run(nb, *rest)
-_execute.run = _broken
+_run_notebook.run = _broken
 """
 
 
@@ -403,7 +404,7 @@ threading.Thread(target=chatter, daemon=True).start()
 def test_a_kernel_that_talks_without_end_is_ended(tmp_path):
     """Its reader always finds a message, and does not look at the clock."""
     more = "c.ExecuteWithPapermill.notebook_seconds = 8.0\n"
-    more += "import ringzero.grading.execute\nringzero.grading.execute.LAST_RESORT_SECONDS = 3\n"
+    more += "import ringzero.grading.kernels\nringzero.grading.kernels.LAST_RESORT_SECONDS = 3\n"
     course, handed = make_course(tmp_path, more)
     for student, cell in (("answers", FLOOD), ("outputs", CHATTER)):
         course.submit(student, LAB, handed.filled(triple=cell))
@@ -421,12 +422,12 @@ def test_a_kernel_that_takes_no_message_has_ended(tmp_path):
     with client.context.socket(zmq.DEALER) as nobody_there:
         assert 0 < nobody_there.getsockopt(zmq.SNDTIMEO) <= 60_000
     more = (
-        "import zmq\nfrom ringzero.grading import execute\n_run = execute.GradingClient._run_in_the_students_kernel\n"
+        "import zmq\nfrom ringzero.grading import kernels\n_run = kernels.GradingClient._run_in_the_students_kernel\n"
         "def _nobody_there(self, cell, index, **options):\n"
         "    if 'def triple' in cell.source:\n"
         "        raise zmq.Again\n"
         "    _run(self, cell, index, **options)\n"
-        "execute.GradingClient._run_in_the_students_kernel = _nobody_there\n"
+        "kernels.GradingClient._run_in_the_students_kernel = _nobody_there\n"
     )
     course, handed = make_course(tmp_path, more)
     course.submit("ada", LAB, handed.filled())
@@ -460,7 +461,9 @@ def sample(tmp_path_factory):
     top = tmp_path_factory.mktemp("sample")
     course = courses.Course(top)
     course.submit("someone_else", "02_ring_allreduce", b"not yet looked at")
-    done = command(sys.executable, "-m", "ringzero.grading.course", "--into", str(top), top=TOP)  # as `make course`
+    done = command(
+        sys.executable, "-m", "ringzero.authoring.sample_class", "--into", str(top), top=TOP
+    )  # as `make course`
     return SimpleNamespace(root=course.root, done=done, left=running(str(top)))
 
 
@@ -512,7 +515,7 @@ def test_feedback_shows_the_checks_table_and_the_failing_line(sample):
 def test_a_difference_from_the_expected_grades_is_named():
     grade = courses.Grade({"test_a": (1.0, 2.0)}, verdict.Verdict("ok"))
     expected = {"s": {"cells": {"test_a": [2.0, 2.0]}, "score": 2.0, "max": 2.0, "verdict": "ok"}, "t": {}}
-    assert courses.differences(expected, {"s": grade}) == [
+    assert sample_class.differences(expected, {"s": grade}) == [
         "s, test_a: expected [2.0, 2.0], got [1.0, 2.0]",
         "s, score: expected 2.0, got 1.0",
         "t: expected, not graded",
@@ -522,5 +525,5 @@ def test_a_difference_from_the_expected_grades_is_named():
 def test_the_sample_class_needs_a_checkout(monkeypatch, tmp_path):
     monkeypatch.setattr(courses, "__file__", str(tmp_path / "a" / "b" / "c" / "course.py"))
     with contextlib.redirect_stderr(io.StringIO()) as said:
-        assert courses.main([]) == 2
+        assert sample_class.main([]) == 2
     assert "checkout of the repository" in said.getvalue()

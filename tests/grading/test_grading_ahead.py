@@ -10,19 +10,19 @@ import time
 import pytest
 from dask.distributed import Client, LocalCluster
 
-from ringzero.grading import ahead, execute
+from ringzero.grading import ahead, kernels
 from tests.grading.test_grading import CLASS, LAB, TOP, command, make_course
 
 NAMES = ["a_good", "b_untouched", "c_kernel_exits", "h_fails_hidden", "i_truncated", "z_good"]
 ONLY_WORKERS_EXECUTE = """
 import sys
-import ringzero.grading.execute as _execute
+import ringzero.grading.run_notebook as _run_notebook
 if any(".jobs=2" in word or ".scheduler=" in word for word in sys.argv):
     def _run(*_):
         raise AssertionError("executed in the grader's own process")
-    _execute.run = _run  # workers do not read this file
+    _run_notebook.run = _run  # workers do not read this file
 """
-SETTINGS = execute.Settings({}, 5.0, 5.0, 1000, None)
+SETTINGS = kernels.Settings({}, 5.0, 5.0, 1000, None)
 
 
 @pytest.fixture(scope="module")

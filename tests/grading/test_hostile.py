@@ -22,8 +22,9 @@ import pytest
 from nbconvert.exporters import HTMLExporter
 from nbformat.v4 import new_code_cell, new_notebook
 
+from ringzero.authoring import submission
 from ringzero.grading import course as courses
-from ringzero.grading import submission, verdict, withheld
+from ringzero.grading import verdict, withheld
 from ringzero.processes import sandbox
 from ringzero.processes.fence import MARK
 from tests.grading.test_grading import TOP, metadata
@@ -120,7 +121,7 @@ def _said(text):
 
 EVERY = [
     Case(path)
-    for path in in_turn(sorted(CASES.glob("*/*.py")), 15)
+    for path in in_turn(sorted(CASES.glob("*/*.py")), 30)
     if path.stem in os.environ.get("HOSTILE_ONLY", path.stem).split(",")
 ]
 OF_LAB = {lab: [case for case in EVERY if case.lab == lab] for lab in LABS}

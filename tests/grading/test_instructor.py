@@ -9,8 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from ringzero import cli
-from ringzero.grading import collect, exports, needs, report, similar, submission
+from ringzero.authoring import submission
+from ringzero.connect import collect, similar
 from ringzero.grading import course as courses
+from ringzero.grading import exports, needs, report
 from ringzero.grading.verdict import Verdict
 
 LAB = "03_cost_models"

@@ -7,58 +7,12 @@ import pytest
 from click.testing import CliRunner
 
 from ringzero import cli
-from ringzero.grading import build_labs, fingerprint, seal, submission
+from ringzero.authoring import submission
+from ringzero.grading import build_labs, fingerprint, seal
 from ringzero.grading import course as courses
-from ringzero.lab import sealed
-from ringzero.lab.harness import training
+from ringzero.lab import Check, hidden
+from ringzero.lab.subjects import prices
 from ringzero.processes import sandbox
-
-CELL = """
-check = Check("broadcast", points=1, world_size=4)
-shown = check.run(numel=400, root=1)
-train = Check("DDP", points=1, world_size=4, harness=training.train)
-shown_model = train.run(seed=1, hidden=(11, 5, 13))
-### BEGIN HIDDEN TESTS
-whole = check.run(numel=400, root=1)
-rest = check.run(numel=403, root=1)
-model = train.run(seed=1, hidden=(11, 5, 13))
-### END HIDDEN TESTS
-"""
-
-
-@pytest.fixture
-def declared():
-    """``declared(seal)``: the runs of ``CELL``, a cell of a notebook, by name."""
-
-    def declare(name):
-        from ringzero.lab import Check
-
-        file = f"<cell sealed by {name!r}>"
-        linecache.cache[file] = len(CELL), None, CELL.splitlines(keepends=True), file
-        names = {"__name__": "__main__", "Check": Check, "training": training}
-        sealed.use(name)
-        exec(compile(CELL, file, "exec"), names)
-        return names
-
-    yield declare
-    sealed.use("")
-
-
-def case(run):
-    return run.case.numel, run.case.seed, run.case.options
-
-
-def test_hidden_runs_alone_have_other_numbers(declared):
-    own, one, again, other = (declared(name) for name in ("", "one", "one", "another"))
-    for name in ("shown", "shown_model"):
-        assert case(own[name]) == case(one[name]) == case(other[name])
-    for name in ("whole", "rest", "model"):
-        assert case(one[name]) == case(again[name])
-        assert len({str(case(each[name])) for each in (own, one, other)}) == 3
-    assert [one[name].numel % 4 for name in ("whole", "rest")] == [0, 3]
-    assert one["whole"].numel > 400
-    roots = {declared(str(number))["whole"].option("root") for number in range(20)}
-    assert roots == {0, 1, 2, 3}
 
 
 def test_a_secret_is_made_once_and_regrades(tmp_path, monkeypatch):
@@ -79,9 +33,45 @@ def test_a_secret_is_made_once_and_regrades(tmp_path, monkeypatch):
     assert fingerprint.differing(before, after) == ["the parameters"]
 
 
-KNOWS_THE_SOURCE = """def tree_cost(n):
-    public = [1, 2, 3, 5, 6, 8, 9, 1000, *range(7, 34), 64, 65, 1024, 1025, 2**49 + 1]
-    depth = {each: len(bin(each - 1)) - 2 if each > 1 else 0 for each in public}[n]
+def drawn(secret):
+    """The numbers of ranks in all cases of a specification."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hidden, "secret", secret)
+        check = Check("tree_cost", points=2, world_size=4)
+        check.meets(prices.tree_cost)
+        check.hidden_cases()
+    return [run.case.args[0] for run in check._runs]
+
+
+def test_a_specification_draws_its_hidden_cases_from_the_secret():
+    own, one, again = drawn(""), drawn("one"), drawn("one")
+    assert own[:7] == one[:7] == [2, 8, 1, 3, 5, 6, 1000]
+    assert own[7:] != one[7:] == again[7:]
+
+
+CELL = """
+check = Check("all_reduce", points=1, world_size=4)
+shown = check.run(numel=400)
+### BEGIN HIDDEN TESTS
+unseen = check.run(numel=400)
+### END HIDDEN TESTS
+"""
+
+
+def test_numbers_of_hidden_tensors_follow_from_the_secret(monkeypatch):
+    linecache.cache["<cell>"] = len(CELL), None, CELL.splitlines(keepends=True), "<cell>"
+    seeds = []
+    for secret in ("", "one"):
+        monkeypatch.setattr(hidden, "secret", secret)
+        names = {"__name__": "__main__", "Check": Check}
+        exec(compile(CELL, "<cell>", "exec"), names)
+        seeds.append([names[name].case.seed for name in ("shown", "unseen")])
+    assert seeds[0][0] == seeds[1][0]
+    assert seeds[0][1] != seeds[1][1]
+
+
+KNOWS_THE_SOURCE = f"""def tree_cost(n):
+    depth = {{each: len(bin(each - 1)) - 2 if each > 1 else 0 for each in {drawn("")}}}[n]
     return 2 * depth, 2.0 * depth"""
 
 

@@ -13,7 +13,8 @@ import sys
 import pytest
 
 from ringzero import launch
-from ringzero.grading import build_labs, course, execute, submission
+from ringzero.authoring import submission
+from ringzero.grading import build_labs, course, kernels
 from ringzero.processes import sandbox
 from ringzero.ranks import pool
 
@@ -40,7 +41,7 @@ def _names(source):
 def test_the_instructors_cells_need_nothing_of_the_others(lab):
     known = {*dir(builtins), *PARAMETERS}
     for cell in build_labs.source_notebook(lab).cells:
-        if cell.cell_type == "code" and execute.runs_in_the_tests_kernel(cell):
+        if cell.cell_type == "code" and kernels.runs_in_the_tests_kernel(cell):
             defined, used = _names(cell.source)
             known |= defined
             assert sorted(used - known) == [], cell.metadata.nbgrader.grade_id

@@ -1,4 +1,4 @@
-"""Wrong solutions of lab 04_ddp, one of each kind of mistake. ``ringzero.grading.submission`` says how they are written."""
+"""Wrong solutions of lab 04_ddp, one of each kind of mistake. ``ringzero.authoring.submission`` says how they are written."""
 
 # ==== a_colon_is_missing
 """A syntax error: the cell does not run, so the function that the check finds is older, or is not there."""
@@ -34,7 +34,7 @@ def loss_of_part(model, x, y):
 # ==== start_in_other_memory
 """Each tensor gets other memory with rank 0's numbers, so views of it are left behind."""
 # caught by: test_start_alike
-# says: has other memory now
+# says: in the memory that it had
 # %% start_alike: changed
 # -         dist.broadcast(tensor.detach(), src=0)
 # +         theirs = tensor.detach().clone()
@@ -44,7 +44,7 @@ def loss_of_part(model, x, y):
 # ==== start_on_rank_0_alone
 """Rank 0 broadcasts, the others do not: "it is rank 0 that has something to say"."""
 # caught by: test_start_alike
-# says: 3, 4 never entered broadcast #1
+# says: ranks 1, 2, 3 never entered broadcast #1
 # %% start_alike
 def start_alike(module):
     if dist.get_rank() == 0:
@@ -68,7 +68,7 @@ def start_alike(module):
 # ==== hooks_by_max
 """The largest gradient of all ranks, where the mean was wanted: a wrong ReduceOp."""
 # caught by: test_average_in_hooks
-# says: has the largest numbers of all ranks, not their mean
+# says: the gradient of layers.0.weight is off by up to
 # %% average_in_hooks: changed
 # -         dist.all_reduce(parameter.grad)
 # -         parameter.grad /= dist.get_world_size()
@@ -92,7 +92,7 @@ def start_alike(module):
 # ==== assign_a_cap_for_the_first
 """A smaller cap for the first bucket, as torch has it."""
 # caught by: test_assign
-# says: the number of buckets is 3, expected 2
+# says: bucket 0 is [3, 2], expected [3, 2, 1]
 # %% assign: changed
 # -             room = cap
 # +             room = cap if len(buckets) > 1 else cap // 2
@@ -100,7 +100,7 @@ def start_alike(module):
 # ==== assign_uses_up_its_sizes
 """Takes the sizes out of the list that it was given: the caller has an empty one."""
 # caught by: test_assign
-# says: changed the list of sizes that it was given
+# says: changed sizes, a list that it was given
 # %% assign: changed
 # -     for i in reversed(range(len(sizes))):
 # +     while sizes:
@@ -113,7 +113,7 @@ def start_alike(module):
 # ==== bucket_misses_any
 """Which parameter is missing is left to chance; only how many is right."""
 # caught by: test_Bucket
-# says: missing holds other parameters
+# says: missing holds others than those 1 that were not put yet
 # %% Bucket: changed
 # -         self.missing.discard(parameter)
 # +         self.missing.pop()
@@ -140,7 +140,7 @@ def start_alike(module):
 # ==== bucket_put_adds_up
 """put() adds to what is in the buffer: from the second step on, the last mean is in it."""
 # caught by: test_Bucket
-# says: the gradient of weight is off
+# says: the gradient of parameter 0 is off
 # %% Bucket: changed
 # -             view.copy_(parameter.grad)
 # +             view += parameter.grad
@@ -167,7 +167,7 @@ def start_alike(module):
 # ==== overlapped_ignores_the_cap
 """Buckets of 25 MiB, whatever cap says."""
 # caught by: test_Overlapped
-# says: self.buckets has buckets of 1028 bytes, expected 168, 312, 240, 308
+# says: called all_reduce on 168 bytes 0 times, expected 3
 # %% Overlapped: changed
 # -         self.buckets = [Bucket([trained[i] for i in members]) for members in assign(sizes, cap)]
 # +         self.buckets = [Bucket([trained[i] for i in members]) for members in assign(sizes, 25 * 2**20)]
@@ -212,7 +212,7 @@ def start_alike(module):
 # ==== no_sync_not_in_the_first_step
 """In the first step every pass is sent, also inside no_sync."""
 # caught by: test_Accumulating
-# says: in step 1 rank 0 called all_reduce on 4 bytes inside no_sync
+# says: rank 0 called all_reduce on 4 bytes 16 times, expected 0
 # %% Accumulating: changed
 #               super().gradient_ready(parameter)
 # +         elif self.first:
@@ -255,7 +255,7 @@ def start_alike(module):
 # ==== ddp_in_reverse
 """Launches from the last bucket to the first, so all wait for the one that is full last."""
 # caught by: test_DDP
-# says: but it left when layer 0 had begun
+# says: full when layer 2 was done, left when layer 1 had begun
 # %% DDP: changed
 # -         while self.launched < len(self.buckets) and not self.buckets[self.launched].missing:
 # -             self.buckets[self.launched].launch()

@@ -1,4 +1,4 @@
-"""Wrong solutions of lab 05_memory, one of each kind of mistake. ``ringzero.grading.submission`` says how they are written."""
+"""Wrong solutions of lab 05_memory, one of each kind of mistake. ``ringzero.authoring.submission`` says how they are written."""
 
 # ==== adam_betas_exchanged
 """The second beta for the first moment, and the first for the second."""
@@ -27,7 +27,7 @@
 # ==== adam_gradients_in_numpy
 """Keeps every gradient, in NumPy arrays that no count of tensors sees."""
 # caught by: test_adam_step
-# says: bytes are kept in NumPy arrays or lists
+# says: numbers a parameter, expected 2
 # %% adam_step: changed
 #       state["step"] += 1
 # +     state.setdefault("gradients", []).append(gradient.numpy().copy())
@@ -76,7 +76,7 @@ def adam_step(parameter, gradient, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)
 # ==== adam_squares_in_place
 """Squares the gradient where it stands: the next to read it finds another."""
 # caught by: test_adam_step
-# says: adam_step changed the gradient that it was given
+# says: the gradient was changed
 # %% adam_step: changed
 # -     state["v"].mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
 # +     state["v"].mul_(betas[1]).add_(gradient.square_(), alpha=1 - betas[1])
@@ -223,6 +223,16 @@ from torch.utils.checkpoint import checkpoint
 def checkpointed(function, *inputs):
     return checkpoint(function, *inputs, use_reentrant=False)
 
+# ==== checkpoint_keeps_the_first_graph
+"""The first run records a graph, too, which stays until the backward pass."""
+# caught by: test_checkpointed
+# says: bytes are held after the forward pass, expected 73,728; without recomputation
+# %% checkpointed: changed
+# -         return function(*inputs)
+# +         with torch.enable_grad():
+# +             ctx.first = function(*inputs)
+# +         return ctx.first.detach()
+
 # ==== checkpoint_same_gradient_for_all
 """All inputs get the first one's gradient."""
 # caught by: test_checkpointed
@@ -233,7 +243,7 @@ def checkpointed(function, *inputs):
 # ==== checkpoint_that_is_none
 """Calls the function and keeps everything."""
 # caught by: test_checkpointed
-# says: in 1 call the function ran 1 times, expected twice in each
+# says: in 3 calls the function ran 3 times, expected twice in each
 # %% checkpointed
 def checkpointed(function, *inputs):
     return function(*inputs)
@@ -241,7 +251,7 @@ def checkpointed(function, *inputs):
 # ==== checkpoint_without_fork
 """Sets the generator for the second run, and leaves it there."""
 # caught by: test_checkpointed
-# says: the random numbers that follow is off
+# says: the next random number is off
 # %% checkpointed: changed
 # -         with torch.enable_grad(), torch.random.fork_rng():
 # +         with torch.enable_grad():

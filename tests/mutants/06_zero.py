@@ -1,9 +1,9 @@
-"""Wrong solutions of lab 06_zero, one of each kind of mistake. ``ringzero.grading.submission`` says how they are written."""
+"""Wrong solutions of lab 06_zero, one of each kind of mistake. ``ringzero.authoring.submission`` says how they are written."""
 
 # ==== plan_stage_1_is_stage_2
 """Shards the gradients in stage 1 already, as most code does not."""
 # caught by: test_plan
-# says: what is held of gradients is 1e+06, expected 4e+06
+# says: gradients is 1e+06, expected 4e+06
 # %% plan: changed
 # -     gradients = 4 * (shard if stage >= 2 else params)
 # +     gradients = 4 * (shard if stage >= 1 else params)
@@ -18,7 +18,7 @@
 # ==== flat_copies
 """The parameters get copies: what is written into the vector does not show in them."""
 # caught by: test_Flat
-# says: what was written into the vector does not show in weight
+# says: what is written into the vector does not show there
 # %% Flat: changed
 # -             p.data = part.view(p.shape)
 # +             p.data = part.view(p.shape).clone()
@@ -26,7 +26,7 @@
 # ==== flat_indexes_by_an_array
 """A tensor of places is the index, where a slice was to be made: that copies the elements."""
 # caught by: test_Flat
-# says: ), not a slice
+# says: owned is a Tensor, not a slice
 # %% Flat: changed
 # -         self.owned = slice(start, stop)
 # +         self.owned = torch.arange(start, stop)
@@ -34,7 +34,7 @@
 # ==== mean_is_a_view
 """Returns the view, which keeps the whole gradient alive."""
 # caught by: test_mean_gradient
-# says: is a view that keeps 288 bytes alive
+# says: holds 224 bytes, where 56 would do: the shard is a view
 # %% mean_gradient: changed
 # -     return reduce_scatter(vector).clone()
 # +     return reduce_scatter(vector)
@@ -42,7 +42,7 @@
 # ==== mean_keeps_the_gradients
 """The whole gradients stay where they were."""
 # caught by: test_mean_gradient
-# says: still has its .grad
+# says: a parameter still has its .grad
 # %% mean_gradient: changed
 # -     for p in flat.parameters:
 # -         p.grad = None
@@ -57,7 +57,7 @@
 # ==== mean_on_rank_0_alone
 """Rank 0 reduces and keeps its shard; the others only cut theirs out of their own gradient."""
 # caught by: test_mean_gradient
-# says: ranks 1, 2, 3 never entered ringzero collective #1, reduce_scatter
+# says: never entered ringzero collective #1, reduce_scatter
 # %% mean_gradient: changed
 # -     return reduce_scatter(vector).clone()
 # +     if dist.get_rank() == 0:
@@ -76,7 +76,7 @@
 # ==== mean_returns_a_list
 """A reduce-scatter and a shard for each parameter, in a list, where one tensor was asked for."""
 # caught by: test_mean_gradient
-# says: mean_gradient returned [tensor
+# says: the shard is a list of 2 tensors, not a tensor
 # %% mean_gradient: changed
 # -     vector = torch.cat([gradient.reshape(-1) for gradient in gradients])
 # @@
@@ -87,7 +87,7 @@
 # ==== zero1_gathers_before_the_step
 """Two lines changed round: what is handed round is what was there before the step."""
 # caught by: test_Zero1
-# says: all shards are right: hand them round after the step
+# says: all shards are right. Hand them round after the step
 # %% Zero1: changed
 # -             adamw(flat.shard, self.gradients[i], self.states[i])
 # -             all_gather(flat.whole)
@@ -123,7 +123,7 @@
 # ==== zero1_states_of_the_class
 """AdamW's numbers belong to the class: a second model takes the first one's place."""
 # caught by: test_Zero1
-# says: another model is trained in turn with this one
+# says: after the last step the shard of layers.0 is off
 # %% Zero1: changed
 # -         self.states = [{} for _ in self.flats]
 # +         type(self).states = [{} for _ in self.flats]
@@ -147,7 +147,7 @@
 # ==== zero2_keeps_whole_gradients
 """Reduces early, but puts the gradients back where they were until the end."""
 # caught by: test_Zero2
-# says: bytes of gradients; its shard is 9,288, all of them 37,236
+# says: gradients that were reduced are kept; all parameters are 37,236
 # %% Zero2: changed
 #               return
 # +         whole = [p.grad for p in flat.parameters]
@@ -168,7 +168,7 @@
 # ==== clip_in_the_list
 """Puts other tensors into the list; the gradients themselves stay as they were."""
 # caught by: test_clip
-# says: times what it was
+# says: times what it should be
 # %% clip: changed
 # -         for shard in shards:
 # -             shard *= max_norm / norm
@@ -191,7 +191,7 @@
 # ==== sharded_own_shard_not_written
 """Gathers the others' shards into new memory, in which its own was never written."""
 # caught by: test_Sharded
-# says: the rank's own part of whole is not its shard: write the shard there
+# says: after gather()
 # %% Sharded: changed
 # -         self.whole[self.owned] = self.shard
 
@@ -206,7 +206,7 @@
 # ==== zero3_is_replicated
 """A replicated model passed off as ZeRO-3."""
 # caught by: test_Zero3
-# says: after the step rank 0 holds 58,236 bytes; its shards of the parameters
+# says: after the step rank 0 holds
 # %% Zero3: changed
 # -     flat_class = Sharded
 # +     flat_class = Flat
@@ -225,7 +225,7 @@
 # ==== zero3_kept_after_backward
 """Frees a layer after the forward pass only; what the backward pass gathered stays."""
 # caught by: test_Zero3
-# says: that layer is still whole, as it was before the step. Free it once it is reduced
+# says: in stage 3, free a layer once it is reduced
 # %% Zero3: changed
 # -         if all(p.grad is None for p in self.flats[i].parameters):
 # -             self.flats[i].free()
@@ -234,21 +234,21 @@
 # ==== zero3_never_freed_in_forward
 """Layers stay whole until the backward pass."""
 # caught by: test_Zero3
-# says: 8.3 layers: what was gathered is still there
+# says: what was gathered stays
 # %% Zero3: changed
 # -             layer.register_forward_hook(lambda *_, flat=flat: flat.free())
 
 # ==== zero3_not_gathered_for_backward
 """Gathers for the forward pass alone."""
 # caught by: test_Zero3
-# says: the backward pass uses parameters whose memory was freed, and not gathered
+# says: memory that was freed is used here, and not gathered again
 # %% Zero3: changed
 # -             layer.register_full_backward_pre_hook(lambda *_, flat=flat: flat.gather())
 
 # ==== checkpoint_of_the_first_call
 """Keeps the first checkpoint, and gives it to whoever asks again."""
 # caught by: test_checkpoint
-# says: a second checkpoint has the tensors of the first
+# says: parameter of layers.0.weight is off
 # %% checkpoint: changed
 #       """Whole parameters and AdamW's numbers by the parameters' names, from all ranks' shards."""
 # +     if hasattr(zero, "saved"):

@@ -1,9 +1,9 @@
-"""Wrong solutions of lab 08_unsynced, one of each kind of mistake. ``ringzero.grading.submission`` says how they are written."""
+"""Wrong solutions of lab 08_unsynced, one of each kind of mistake. ``ringzero.authoring.submission`` says how they are written."""
 
 # ==== local_averages_the_last_gradient
 """After h steps the gradient is averaged, not the parameters."""
 # caught by: test_local_sgd
-# says: gradients were averaged when due, not parameters
+# says: the vector of parameters is off by
 # %% local_sgd: changed
 # -         optimizer.step()
 # -         if step % h == 0 or step == len(batches):
@@ -42,10 +42,19 @@
 # +         optimizer.step()
 # +         dist.barrier()
 
+# ==== local_looks_a_batch_up
+"""Finds the number of a step by its batch, and a batch comes more than once."""
+# caught by: test_local_sgd
+# says: the vector of parameters is off by
+# %% local_sgd: changed
+# -     for step, batch in enumerate(batches, 1):
+# +     for batch in batches:
+# +         step = batches.index(batch) + 1
+
 # ==== local_not_after_the_last
 """Steps that are left over after the last h are never averaged."""
 # caught by: test_local_sgd
-# says: after the last step they were not averaged
+# says: after 7 steps the vector of parameters is off by
 # %% local_sgd: changed
 # -         if step % h == 0 or step == len(batches):
 # +         if step % h == 0:
@@ -53,7 +62,7 @@
 # ==== outer_leaves_the_local_steps
 """The next round begins where this rank's own steps ended: the new x is kept, and not written back."""
 # caught by: test_OuterStep
-# says: nothing but the rank's own steps changed it
+# says: after round 1 the vector of parameters is off by
 # %% OuterStep: changed
 # -             p.copy_(start)
 
@@ -64,6 +73,15 @@
 # %% OuterStep: changed
 # -         self.velocities = [torch.zeros_like(start) for start in self.starts]
 # +         self.velocities = [torch.zeros(len(start), *start.shape[1:]) for start in self.starts]
+
+# ==== outer_rests_where_nothing_changed
+"""Where no rank changed anything x stays, and the momentum is not followed."""
+# caught by: test_OuterStep
+# says: after round 3 the vector of parameters is off by
+# %% OuterStep: changed
+#               change /= dist.get_world_size()
+# +             if not change.any():
+# +                 continue
 
 # ==== outer_skips_a_round_without_change
 """Where a rank changed nothing it sends nothing: with others that did, they wait."""
@@ -77,7 +95,7 @@
 # ==== outer_without_momentum
 """A plain step along the mean change: the momentum is not there."""
 # caught by: test_OuterStep
-# says: that is a step without momentum
+# says: is that of a step without momentum
 # %% OuterStep: changed
 # -             velocity.mul_(self.momentum).add_(change)
 # -             start.sub_(self.lr * (change + self.momentum * velocity))
@@ -101,7 +119,7 @@
 # ==== gap_leaves_out_all_ones
 """All eigenvalues 1 are left out: a graph in two parts seems to agree."""
 # caught by: test_metropolis
-# says: the gap is 0.666667, expected 0; that leaves out every eigenvalue 1
+# says: the gap is 1.0, expected 0
 # %% metropolis: changed
 # -     return 1 - magnitudes[-2].item() if len(weights) > 1 else 1.0
 # +     return 1 - max([x for x in magnitudes.tolist() if x < 1 - 1e-9], default=0.0)
@@ -109,7 +127,7 @@
 # ==== gossip_in_place
 """It writes into the x that it was given."""
 # caught by: test_gossip
-# says: rank 0 changed the x it was given
+# says: what a function is given stays as it was
 # %% gossip: changed
 # -     mixed = weights[r][r] * x
 # +     mixed = x.mul_(weights[r][r])
@@ -127,7 +145,7 @@
 # ==== gossip_there_and_back
 """It receives from whom it sends to: wrong where the weights are not symmetric."""
 # caught by: test_gossip
-# says: gossip hung with 4 ranks
+# says: gossip hung with
 # %% gossip: changed
 # -     together = [dist.P2POp(dist.isend, x, s) for s in others if weights[s][r] != 0]
 # +     together = [dist.P2POp(dist.isend, x, s) for s in received]
@@ -135,7 +153,7 @@
 # ==== gossip_with_everyone
 """x goes to everyone, also where the weight is 0."""
 # caught by: test_gossip
-# says: rank 0 sent 444 bytes to rank 2 in 3 rounds, expected 0; weights[2][0] is 0, x has 148 bytes
+# says: rank 0 sent 444 bytes to rank 2, expected 0
 # %% gossip: changed
 # -     received = {s: torch.empty_like(x) for s in others if weights[r][s] != 0}
 # -     together = [dist.P2POp(dist.isend, x, s) for s in others if weights[s][r] != 0]
@@ -145,7 +163,7 @@
 # ==== gossip_without_its_own
 """Its own x is left out."""
 # caught by: test_gossip
-# says: its own x is missing
+# says: on rank 0 the new x is off by
 # %% gossip: changed
 # -     mixed = weights[r][r] * x
 # +     mixed = torch.zeros_like(x)
@@ -162,7 +180,7 @@
 # ==== top_k_of_the_signed
 """The k largest numbers, where the largest magnitudes are asked for."""
 # caught by: test_top_k_mean
-# says: they are the largest ones with their signs; asked for are the largest magnitudes
+# says: kept are the k largest magnitudes
 # %% top_k_mean: changed
 # -     indices = vector.abs().topk(min(k, vector.numel())).indices.int()
 # +     indices = vector.topk(min(k, vector.numel())).indices.int()
@@ -170,7 +188,7 @@
 # ==== top_k_overwrites
 """Where two ranks send a number, the later one wins."""
 # caught by: test_top_k_mean
-# says: where several ranks sent a number, only one of them counts
+# says: it is the sum of what the ranks kept
 # %% top_k_mean: changed
 # -         mean[theirs] += what / n
 # +         mean[theirs] = what / n
@@ -178,7 +196,7 @@
 # ==== feedback_other_sign
 """What was sent less the sum: the memory has the wrong sign."""
 # caught by: test_ErrorFeedback
-# says: it is taken off, not added: the memory is the sum less what was sent
+# says: in step 2 what is compressed is off by
 # %% ErrorFeedback: changed
 # -         self.memory = corrected - mine
 # +         self.memory = mine - corrected
@@ -195,7 +213,7 @@
 # ==== signs_of_minus_zero
 """The sign bit: -0.0 counts as below 0."""
 # caught by: test_majority
-# says: these are 0.0 and -0.0, of which none is below 0
+# says: unless number i is below 0, which -0.0 is not
 # %% majority: changed
 # -     bits[: x.numel()] = x >= 0
 # +     bits[: x.numel()] = ~torch.signbit(x)
@@ -215,7 +233,7 @@
 # ==== vote_of_its_own
 """Everyone has its own signs: nobody votes."""
 # caught by: test_majority
-# says: that is the rank's own sign, not the vote
+# says: the vote is off by
 # %% majority: changed
 # -     votes = sum(unpack_signs(each, x.numel()) for each in everyones)
 # +     votes = unpack_signs(packed, x.numel())
@@ -233,7 +251,7 @@
 # ==== power_not_orthonormal
 """The columns of P stay as they are."""
 # caught by: test_PowerSGD
-# says: it is a multiple of what comes without orthonormal columns
+# says: in step 1 the approximate matrix is off by
 # %% PowerSGD: changed
 # -         p = torch.linalg.qr(p).Q
 
@@ -249,7 +267,7 @@
 # ==== power_writes_into_the_first_q
 """The new Q is written into the tensor that the caller gave, who may need it."""
 # caught by: test_PowerSGD
-# says: changed the q that it was made with
+# says: the first q is off by
 # %% PowerSGD: changed
 # -         self.q = matrix.T @ p
 # +         torch.matmul(matrix.T, p, out=self.q)

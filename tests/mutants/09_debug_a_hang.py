@@ -1,4 +1,4 @@
-"""Wrong solutions of lab 09_debug_a_hang, one of each kind of mistake. ``ringzero.grading.submission`` says how they are written."""
+"""Wrong solutions of lab 09_debug_a_hang, one of each kind of mistake. ``ringzero.authoring.submission`` says how they are written."""
 
 # ==== report_barrier_before_printing
 """Rank 0 makes sure that all are done before it reports: a barrier that only rank 0 comes to."""
@@ -181,7 +181,7 @@ def why_models_differ():
 # ==== hooks_never_zeroed
 """zero_grad is forgotten, so gradients of all steps add up."""
 # caught by: test_train_with_hooks
-# says: is its gradient added to that of the step before: call zero_grad
+# says: that comes of gradients that add up over the steps: call zero_grad in each
 # %% train_with_hooks: changed
 # -         model.zero_grad()
 

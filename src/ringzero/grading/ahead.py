@@ -18,8 +18,9 @@ from contextlib import contextmanager
 import dask
 from dask.distributed import Client, LocalCluster, TimeoutError
 
-from ringzero.grading import execute
+from ringzero.grading import run_notebook
 from ringzero.grading.fingerprint import of_package
+from ringzero.grading.kernels import Settings
 from ringzero.processes import sandbox
 from ringzero.processes.fence import end_leftovers
 
@@ -35,7 +36,7 @@ class NoWorkersError(RuntimeError):
 
 
 @contextmanager
-def executing_ahead(jobs: int, scheduler: str, settings: execute.Settings, log: logging.Logger) -> Iterator["Ahead"]:
+def executing_ahead(jobs: int, scheduler: str, settings: Settings, log: logging.Logger) -> Iterator["Ahead"]:
     """Inside, ``ExecuteWithPapermill`` takes what workers executed: ``jobs`` processes here, or those of a Dask
     ``scheduler`` at that address.
 
@@ -44,11 +45,11 @@ def executing_ahead(jobs: int, scheduler: str, settings: execute.Settings, log: 
     with _client(jobs, scheduler) as client:
         _refuse_others(client, settings)
         ahead = Ahead(client, settings, log)
-        token = execute.runner.set(ahead)
+        token = run_notebook.runner.set(ahead)
         try:
             yield ahead
         finally:
-            execute.runner.reset(token)
+            run_notebook.runner.reset(token)
             ahead.cancel()
 
 
@@ -93,9 +94,9 @@ def _what_lacks(package, settings):
 
 
 class Ahead:
-    """Stands for ``execute.run``. ``notebooks`` yields what will be asked for, in that order."""
+    """Stands for ``run_notebook.run``. ``notebooks`` yields what will be asked for, in that order."""
 
-    def __init__(self, client: Client, settings: execute.Settings, log: logging.Logger):
+    def __init__(self, client: Client, settings: Settings, log: logging.Logger):
         self._client, self._settings, self._log = client, settings, log
         self._under_way: deque = deque()  # (key, future)
         self.notebooks: Iterator = iter(())
@@ -108,10 +109,10 @@ class Ahead:
             self._under_way.append((_key(nb), future))
 
     def __call__(self, nb, settings):
-        """As ``execute.run``."""
+        """As ``run_notebook.run``."""
         key = _key(nb)
         if all(key != other for other, _ in self._under_way):  # the submission changed while its turn came
-            return execute.run(nb, settings)
+            return run_notebook.run(nb, settings)
         while self._under_way[0][0] != key:  # one whose turn came, but not to its execution
             self._under_way.popleft()[1].cancel()
         _, future = self._under_way.popleft()
@@ -144,4 +145,4 @@ def _execute(nb, settings, package):
         raise NoWorkersError(lacks)
     with _one_at_a_time:
         end_leftovers()  # of a worker that was lost here
-        return execute.run(nb, settings)
+        return run_notebook.run(nb, settings)

@@ -13,9 +13,7 @@
 import contextlib
 import copy
 import dataclasses
-import difflib
 import glob
-import json
 import logging
 import os
 import re
@@ -27,27 +25,28 @@ from pathlib import Path
 import nbformat
 import nbgrader.converters
 import sqlalchemy.exc
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters.base import NbGraderException
-from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
+from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import parse_utc, rmtree
-from traitlets import Bool, HasTraits, Integer, TraitError, Unicode
-from traitlets.config import Config, Configurable, catch_config_error
+from traitlets import Bool, Integer, TraitError, Unicode
+from traitlets.config import catch_config_error
 
-from ringzero.grading import durable, last_grading, one_at_a_time, readable, stopped, verdict
+from ringzero.grading import durable, last_grading, one_at_a_time, stopped, verdict
 from ringzero.grading.course import Course
 from ringzero.grading.execute import ExecuteWithPapermill
 from ringzero.grading.fingerprint import differing, fingerprint
+from ringzero.grading.known_settings import settings_of, why_no_class, why_no_setting
 from ringzero.grading.last_grading import LastGrading, Outcome
 from ringzero.grading.progress import Progress
+from ringzero.grading.read_submission import id_of, why_invalid
+from ringzero.grading.restore import sources_of
 from ringzero.grading.validate import TABLE, ShowsTables
 from ringzero.processes.fence import end_leftovers, why_not_in_the_usual_folder
 from ringzero.processes.leftovers import regular
 
-LARGEST_NOTEBOOK = 50_000_000  # bytes
 LONGEST_TIME = 100  # characters
-LONGEST_TEXT = 500_000  # characters of all cells; what shows them is slow
 
 
 def install():
@@ -289,7 +288,7 @@ class CourseAutograde(nbgrader.converters.Autograde):
         return last_grading.path_of(Path(self.coursedir.root), student_id, assignment_id)
 
     def _fingerprint(self, assignment_id, student_id):
-        parameters = [(getattr(step, "__name__", type(step).__name__), _settings(step)) for step in self._steps]
+        parameters = [(getattr(step, "__name__", type(step).__name__), settings_of(step)) for step in self._steps]
         submitted = self.coursedir.format_path(self.coursedir.submitted_directory, student_id, assignment_id)
         return fingerprint(Path(submitted), self._release(assignment_id), parameters)
 
@@ -299,7 +298,7 @@ class CourseAutograde(nbgrader.converters.Autograde):
             return [
                 [notebook.name, cell.source, dict(cell.metadata)]
                 for notebook in gradebook.find_assignment(assignment_id).notebooks
-                for cell in _sources(notebook)
+                for cell in sources_of(notebook)
             ]
 
     def _renew_lateness(self, assignment_id, student_id):
@@ -461,164 +460,10 @@ class CourseAutograde(nbgrader.converters.Autograde):
             self.coursedir.ignore = ignore
 
 
-def _settings(step):
-    """The settings of a step of grading, defaults too; a step may be a function, which has none."""
-    names = step.traits(config=True) if isinstance(step, HasTraits) else ()
-    return {name: getattr(step, name) for name in names}
-
-
-def why_no_setting(*configured):
-    """Why the configuration of one of these objects sets what it does not have; "" if it does not.
-
-    traitlets warns of such a setting, and goes on without.
-    """
-    for each in filter(lambda each: isinstance(each, Configurable), configured):
-        known = each.traits(config=True)
-        for name, value in each._find_my_config(each.config).items():
-            if name not in known and not isinstance(value, Config):
-                which = type(each).__name__
-                return f"Nothing was graded: {which} has no setting {name!r}. It has {', '.join(sorted(known))}"
-    return ""
-
-
-def why_no_class(words):
-    """Why a command line, as a configuration, sets something of a class that does not exist; "" if it does not."""
-    known, more = set(), [Configurable]
-    while more:
-        each = more.pop()
-        known.add(each.__name__)
-        more += each.__subclasses__()
-    for name in filter(lambda name: words[name] and name not in known, words):  # some are empty: nothing was said
-        close = "".join(f" Did you mean --{each}?" for each in difflib.get_close_matches(name, known, 1))
-        return f"Nothing was graded: --{name}.{next(iter(words[name]))} sets nothing, there is no {name}.{close}"
-    return ""
-
-
 def _is_file_or_folder(path):
     """Whether it is a folder, or a file under no other name, which could be one that its student may not read."""
     status = path.lstat()
     return stat.S_ISDIR(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1)
-
-
-def why_invalid(path, source_cells):
-    """Why the file ``path`` cannot be graded as the notebook with the cells ``source_cells``; "" when it can."""
-    if not path.exists() and not path.is_symlink():
-        others = sorted(other.name for other in path.parent.iterdir())
-        found = f" The submission holds {', '.join(others[:5])}." if others else " The submission is empty."
-        return f"There is no {path.name}.{found} Submit the notebook under the name it was handed out with."
-    status = path.lstat()
-    if not stat.S_ISREG(status.st_mode):
-        return f"{path.name} is not a file (a link or a folder)."
-    if status.st_size > LARGEST_NOTEBOOK:
-        return f"{path.name} has {status.st_size} bytes, over the limit of {LARGEST_NOTEBOOK}. Clear its outputs."
-    if status.st_size == 0:
-        return f"{path.name} is empty."
-    try:
-        data = json.loads(path.read_bytes().decode("utf-8"), parse_constant=_no_constant)
-    except UnicodeDecodeError:
-        return f"{path.name} is not a text file, so not a notebook."
-    except (ValueError, RecursionError) as error:
-        return f"{path.name} is not a notebook: it is not valid JSON ({error})."
-    return _why_not_a_notebook(path.name, data, source_cells)
-
-
-def _no_constant(name):
-    raise ValueError(f"it holds {name}, which JSON does not have")
-
-
-def _why_not_a_notebook(name, data, source_cells):
-    if why := readable.why_no_json(data):
-        return f"{name} is not a notebook: {why}."
-    version = data.get("nbformat") if isinstance(data, dict) else None
-    if version != 4:
-        return f"{name} has nbformat {version!r}; grading reads 4. Open it in JupyterLab and save it again."
-    try:
-        notebook = nbformat.from_dict(data)
-        _, notebook = nbformat.validator.normalize(notebook)
-        nbformat.validate(notebook)
-    except Exception as error:  # nbformat fails on odd data in many ways
-        return f"{name} is not a valid notebook: {str(error).partition(chr(10))[0][:200] or type(error).__name__}"
-    if (length := sum(len(cell.source) for cell in notebook.cells)) > LONGEST_TEXT:
-        return f"{name} has cells with {length} characters, over the limit of {LONGEST_TEXT}. Take out what is no code."
-    if not source_cells & {_grade_id(cell) for cell in notebook.cells}:
-        return f"{name} holds none of the lab's cells: it is another notebook."
-    return ""
-
-
-def _grade_id(cell):
-    metadata = cell.metadata.get("nbgrader")
-    grade_id = metadata.get("grade_id") if isinstance(metadata, dict) else None
-    return grade_id if isinstance(grade_id, str) else None
-
-
-class RestoreCells(NbGraderPreprocessor):
-    """Give the notebook the instructor's cells: all of a locked one, the metadata of a solution.
-
-    A cell that appears twice (copied, or split) counts where it is last; one that is missing is put back.
-    """
-
-    def preprocess(self, nb, resources):
-        names = resources["nbgrader"]["notebook"], resources["nbgrader"]["assignment"]
-        with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
-            sources = {_grade_id(cell): cell for cell in _sources(gradebook.find_notebook(*names))}
-        notes = resources.setdefault("ringzero_notes", [])
-        cells, seen = [], set()
-        for cell in reversed(nb.cells):
-            grade_id = _grade_id(cell)
-            cell.metadata.pop("nbgrader", None)
-            if grade_id in seen:
-                notes.append(f"cell {grade_id} is there more than once: the last one counts")
-            elif grade_id in sources:
-                seen.add(grade_id)
-                cell = _restored(cell, sources[grade_id])
-            cells.insert(0, cell)
-        self._put_back(cells, sources, notes)
-        nb.cells = cells
-        nb.metadata = nbformat.from_dict({"language_info": {"name": "python"}})
-        return nb, resources
-
-    @staticmethod
-    def _put_back(cells, sources, notes):
-        previous = -1
-        for grade_id, source in sources.items():
-            places = [i for i, cell in enumerate(cells) if _grade_id(cell) == grade_id]
-            if places:
-                previous = places[0]
-            else:
-                previous += 1
-                cells.insert(previous, _restored(None, source))
-                notes.append(f"cell {grade_id} was missing: it was put back as it was handed out")
-
-
-def _sources(notebook):
-    """The instructor's cells in the gradebook, in their order, as notebook cells."""
-    grades = {cell.name: cell.max_score for cell in notebook.grade_cells}
-    solutions = {cell.name for cell in notebook.solution_cells}
-    tasks = {cell.name: cell.max_score for cell in notebook.task_cells}
-    for cell in notebook.source_cells:
-        metadata = {
-            "grade": cell.name in grades,
-            "grade_id": cell.name,
-            "locked": cell.locked,
-            "solution": cell.name in solutions,
-            "task": cell.name in tasks,
-            "cell_type": cell.cell_type,
-            "checksum": cell.checksum,
-            "schema_version": 3,
-        }
-        if cell.name in grades or cell.name in tasks:
-            metadata["points"] = {**grades, **tasks}[cell.name]
-        new = new_code_cell if cell.cell_type == "code" else new_markdown_cell
-        yield new(cell.source or "", metadata={"nbgrader": metadata})
-
-
-def _restored(cell, source):
-    """``source``, with the student's text where it is the student's to write."""
-    if cell is not None:
-        source.id = cell.get("id", source.id)
-        if not source.metadata.nbgrader.locked:
-            source.source = cell.source
-    return source
 
 
 def _without_table(path):
@@ -632,5 +477,5 @@ def _without_table(path):
             failed = any(output.output_type == "error" for output in cell.outputs)
             shown = "".join(str(output.get("data", {}).get("text/html", "")) for output in cell.outputs)
             if not failed and TABLE not in shown:
-                found.append(_grade_id(cell))
+                found.append(id_of(cell))
     return found

@@ -61,10 +61,10 @@ def labs(root=None):
     return sorted(path.stem for path in ((Path(root) if root else repository()) / "solutions").glob("*.py"))
 
 
-def source_notebook(lab, root=None, shape=0):
+def source_notebook(lab, root=None, secret=0):
     """The instructor's notebook, with solutions and hidden tests.
 
-    Its test cells use the numbers of ``shape`` (``ringzero.lab.other_shapes``); the lab's own where that is 0.
+    The hidden cases of its checks are drawn by the number ``secret``; by the lab's own where it is 0.
     """
     import jupytext
 
@@ -81,16 +81,16 @@ def source_notebook(lab, root=None, shape=0):
             raise ValueError(f"{path}: cells {seen[grade_id]} and {index} both have the grade_id {grade_id}")
         seen[grade_id] = index
         cell.id = grade_id or f"cell-{index:02d}"
-        if shape and cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade"):
-            cell.source = in_shape(cell.source, shape)
+        if secret and cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade"):
+            cell.source = with_secret(cell.source, secret)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     nbformat.validate(notebook)
     return notebook
 
 
-def in_shape(source, shape):
-    """The text of a test cell that runs with the numbers of ``shape``."""
-    return f"from ringzero.lab import other_shapes\n\nother_shapes.use({shape})\n{source}"
+def with_secret(source, secret):
+    """The text of a test cell whose hidden cases are drawn by this ``secret``; by the lab's own where it is 0."""
+    return f"from ringzero.lab import hidden\n\nhidden.secret = {f'numbers {secret}' if secret else ''!r}\n{source}"
 
 
 def _complete(written):
@@ -139,6 +139,11 @@ def repository():
     """The repository: the working directory if it has solutions/, else the checkout this package is installed from."""
     here = Path.cwd()
     return here if (here / "solutions").is_dir() else Path(__file__).resolve().parents[3]
+
+
+def solution_cells(notebook):
+    """The cells a student fills in, written answers among them."""
+    return [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("solution")]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""An instructor's secret, from which the hidden cases of a sealed course follow: see ``lab/sealed.py``."""
+"""An instructor's secret, from which the hidden cases of a sealed course follow: see ``lab/specification.py``."""
 
 import hashlib
 import secrets

@@ -1,6 +1,6 @@
 """Answers the tests' question for a function with more than they receive: to them, there is no answer."""
 # verdict: limit
-# says: TIME LIMIT in cell [3]
+# says: cell [3]: double cannot be had from the notebook's kernel: it did not answer in 30 s
 # %% double
 import ringzero.lab.handle
 

@@ -1,4 +1,4 @@
-"""Puts links in place of the folders that the next calls will use, to have the tests' kernel write elsewhere."""
+"""Puts links where the folders of the next calls might be, to have the tests' kernel write elsewhere."""
 
 
 # verdict: ok
@@ -14,10 +14,3 @@ def first(tensor):
             os.symlink("HOST_FOLDER", f"{folder}/call-{number}")
     return tensor
 
-
-# %% second
-# points: 0
-# says: File exists
-def second(tensor):
-    dist.all_reduce(tensor)
-    return tensor

@@ -2,10 +2,10 @@
 
 
 # verdict: student fault
-# says: told 11
-# hides: told 11
-# hides: told11
-# hides: told_11
+# says: told 7
+# hides: told 7
+# hides: told7
+# hides: told_7
 # %% first
 # points: 1
 def first(tensor):

@@ -121,7 +121,7 @@ def reference_cells(lab):
             for line in cell.source.split("\n")
             if "### BEGIN SOLUTION" not in line and "### END SOLUTION" not in line
         )
-        for cell in solution_cells(build_labs.source_notebook(lab))
+        for cell in build_labs.solution_cells(build_labs.source_notebook(lab))
     }
 
 
@@ -141,15 +141,10 @@ def submission(lab, replacements=None, filled=True):
     unknown = sorted(replacements.keys() - reference.keys())
     if unknown:
         raise ValueError(f"{lab} has no solution cell {', '.join(unknown)}; it has {', '.join(reference)}")
-    for cell in solution_cells(notebook):
+    for cell in build_labs.solution_cells(notebook):
         grade_id = cell.metadata.nbgrader.grade_id
         if grade_id in replacements:
             cell.source = replacements[grade_id]
         elif filled:
             cell.source = reference[grade_id]
     return notebook
-
-
-def solution_cells(notebook):
-    """The cells a student fills in, written answers among them."""
-    return [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("solution")]

@@ -9,7 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-from ringzero.grading import durable, one_submission
+from ringzero.connect import one_submission
+from ringzero.grading import durable
 
 SETUP = """#!/usr/bin/env bash
 set -euo pipefail
@@ -20,7 +21,7 @@ make install
 """
 RUN = """#!/usr/bin/env bash
 cd /autograder/source
-.venv/bin/python -m ringzero.grading.gradescope {lab} /autograder/submission /autograder/results {options}
+.venv/bin/python -m ringzero.connect.gradescope {lab} /autograder/submission /autograder/results {options}
 """
 
 

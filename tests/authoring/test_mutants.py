@@ -6,7 +6,8 @@ from contextlib import contextmanager
 import pytest
 from click.testing import CliRunner
 
-from ringzero.grading import course, mutants, sentences, submission
+from ringzero.authoring import mutants, sentences, submission
+from ringzero.grading import course
 from ringzero.grading.verdict import Verdict
 
 LAB = "02_ring_allreduce"
@@ -72,7 +73,7 @@ def test_what_counts_as_caught(name, grade, caught):
 
 def test_exit_status_is_0_when_all_is_as_it_must_be(monkeypatch):
     rows = [mutants.Row(LAB, "reference", True, None, _grade()), mutants.Row(LAB, "wrong", True, "test_a", _grade())]
-    monkeypatch.setattr(mutants, "run", lambda lab, jobs, shape: iter(rows))
+    monkeypatch.setattr(mutants, "run", lambda lab, jobs, secret: iter(rows))
     result = CliRunner().invoke(mutants.mutants, ["--lab", LAB, "--graded"])
     assert result.exit_code == 0
     assert "caught by test_a" in result.output
@@ -140,13 +141,13 @@ def test_the_command_shows_the_sentence_and_the_seconds(monkeypatch, tmp_path):
 )
 def test_the_command_ends_with_an_error_where_a_wrong_solution_is_told_nothing(monkeypatch, sentence, says):
     said = sentences.Said(LAB, "wrong", "a mistake", sentence, 1.0)
-    monkeypatch.setattr(sentences, "said", lambda lab, wrong, times, shape: iter([said]))
+    monkeypatch.setattr(sentences, "said", lambda lab, wrong, times, secret: iter([said]))
     result = CliRunner().invoke(mutants.mutants, ["--lab", LAB])
     assert result.exit_code == 1
     assert says in result.output
 
 
-def test_sentences_come_from_another_shape_where_one_is_asked_for(monkeypatch):
+def test_sentences_come_with_another_secret_where_one_is_asked_for(monkeypatch):
     notebooks = []
 
     @contextmanager
@@ -156,8 +157,8 @@ def test_sentences_come_from_another_shape_where_one_is_asked_for(monkeypatch):
 
     monkeypatch.setattr(sentences.live_notebook, "kernel_of", kernel_of)
     wrong = submission.wrong_solutions(LAB)["busbw_of_a_reduce_scatter"]
-    for shape in (0, 2):
+    for secret in (0, 2):
         with pytest.raises(AttributeError, match="run_all"):  # that kernel runs nothing
-            next(sentences.said(LAB, [wrong], shape=shape))
+            next(sentences.said(LAB, [wrong], secret=secret))
     own, other = ("\n".join(cell.source for cell in notebook.cells) for notebook in notebooks)
-    assert own.count("other_shapes.use(2)") == 0 < other.count("other_shapes.use(2)")
+    assert own.count("numbers 2") == 0 < other.count("numbers 2")

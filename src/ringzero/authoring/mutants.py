@@ -19,7 +19,7 @@ from pathlib import Path
 
 import click
 
-from ringzero.grading import catches
+from ringzero.authoring import catches
 
 REFERENCE, UNTOUCHED = "reference", "untouched"
 
@@ -45,9 +45,10 @@ def labs() -> list[str]:
     return sorted(path.stem for path in (course.repository() / "tests" / "mutants").glob("*.py"))
 
 
-def run(lab: str, names: Iterable[str] | None = None, jobs: int = 2, shape: int = 0) -> Iterator[Row]:
+def run(lab: str, names: Iterable[str] | None = None, jobs: int = 2, secret: int = 0) -> Iterator[Row]:
     """Grade solutions of ``lab`` (all, or those in ``names``), ``jobs`` at a time; yield a ``Row`` as each is done."""
-    from ringzero.grading import build_labs, course, submission
+    from ringzero.authoring import submission
+    from ringzero.grading import build_labs, course
 
     wrong = submission.wrong_solutions(lab)
     todo = [REFERENCE, UNTOUCHED, *wrong] if names is None else list(names)
@@ -56,7 +57,7 @@ def run(lab: str, names: Iterable[str] | None = None, jobs: int = 2, shape: int 
         name: submission.submission(lab, wrong[name].replacements if name in wrong else {}, filled=name != UNTOUCHED)
         for name in todo
     }
-    source = build_labs.source_notebook(lab, shape=shape)
+    source = build_labs.source_notebook(lab, secret=secret)
     with course.temporary_course(lab, source) as handed_out, tempfile.TemporaryDirectory() as tops:
         free: queue.SimpleQueue = queue.SimpleQueue()  # a gradebook for each worker: nothing waits for another's lock
         for i in range(jobs):
@@ -108,12 +109,12 @@ def report(row):
 @click.command()
 @click.option("--lab", "wanted", metavar="LAB", help="One lab; all that have wrong solutions when left out.")
 @click.option("--json", "path", type=click.Path(dir_okay=False, path_type=Path), help="Write the rows to this file.")
-@click.option("--shape", default=0, show_default=True, help="Other sizes, models and times: 1, 2, 3, …")
+@click.option("--secret", default=0, show_default=True, help="Other hidden cases: 1, 2, 3, …")
 @click.option("--typical", is_flag=True, help="Only those that show typical mistakes.")
 @click.option("--times", default=1, show_default=True, help="How often each runs, for the median of its seconds.")
 @click.option("--graded", is_flag=True, help="Through the real grader, with the reference and the untouched notebook.")
 @click.option("--jobs", default=2, show_default=True, help="With --graded: how many at a time.")
-def mutants(wanted, path, shape, typical, times, graded, jobs):
+def mutants(wanted, path, secret, typical, times, graded, jobs):
     """Run every wrong solution of a lab, and show what a student reads and what each claim of its checks catches."""
     try:
         known = labs()
@@ -123,18 +124,18 @@ def mutants(wanted, path, shape, typical, times, graded, jobs):
         raise click.BadParameter(f"{wanted!r} has no wrong solutions; there is {', '.join(known)}", param_hint="--lab")
     chosen = known if wanted is None else [wanted]
     if graded:
-        _show_grades(chosen, path, shape, jobs)
+        _show_grades(chosen, path, secret, jobs)
     else:
-        _show_sentences(chosen, path, typical, times, shape)
+        _show_sentences(chosen, path, typical, times, secret)
 
 
-def _show_grades(labs, path, shape, jobs):
+def _show_grades(labs, path, secret, jobs):
     from tqdm import tqdm
 
     rows = []
     try:
         for lab in labs:
-            for row in tqdm(run(lab, jobs=jobs, shape=shape), desc=lab, unit="solution", file=sys.stderr):
+            for row in tqdm(run(lab, jobs=jobs, secret=secret), desc=lab, unit="solution", file=sys.stderr):
                 rows.append(row)
                 click.echo(report(row))
     finally:  # also when interrupted: the rows so far
@@ -146,15 +147,15 @@ def _show_grades(labs, path, shape, jobs):
         raise click.ClickException(f"{len(wrong)} of {len(rows)} did not come out as they must: {', '.join(wrong)}")
 
 
-def _show_sentences(labs, path, only_typical, times, shape):
-    from ringzero.grading import sentences, submission
+def _show_sentences(labs, path, only_typical, times, secret):
+    from ringzero.authoring import sentences, submission
 
     typical, rows = sentences.typical(), []
     try:
         for lab in labs:
             wrong = submission.wrong_solutions(lab).values()
             for row in sentences.said(
-                lab, [w for w in wrong if not only_typical or (lab, w.name) in typical], times, shape
+                lab, [w for w in wrong if not only_typical or (lab, w.name) in typical], times, secret
             ):
                 rows.append(row)
                 click.echo(sentences.report(row))

@@ -7,7 +7,7 @@ import csv
 import json
 from pathlib import Path
 
-from ringzero.grading import submission as submissions
+from ringzero.grading import build_labs
 
 TEMPLATE = "handed_out"
 
@@ -16,7 +16,7 @@ def export(lab: str, submitted: Path, into: Path) -> tuple[list[str], list[str]]
     """Write ``into/solutions/STUDENT/LAB.py`` for each notebook in ``submitted/STUDENT/lab``, what was handed out, and
     Dolos's ``info.csv``. Returns the students' names and a sentence for each notebook that was left out.
     """
-    ids = list(submissions.reference_cells(lab))
+    ids = [cell.metadata.nbgrader.grade_id for cell in _handed_out(lab)]
     handed_out = _text({cell.metadata.nbgrader.grade_id: cell.source for cell in _handed_out(lab)}, ids)
     names, left_out = [], []
     for folder in sorted(submitted.glob(f"*/{lab}")):
@@ -40,7 +40,7 @@ def export(lab: str, submitted: Path, into: Path) -> tuple[list[str], list[str]]
 
 
 def _handed_out(lab):
-    return submissions.solution_cells(submissions.submission(lab, filled=False))
+    return build_labs.solution_cells(build_labs.release_notebook(lab))
 
 
 def _cells(path):

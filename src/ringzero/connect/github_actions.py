@@ -1,6 +1,6 @@
 """A lab behind GitHub Actions, by the same grader: two workflows, the files of a private repository, and what they run.
 
-``python -m ringzero.grading.github_actions LAB FOLDER`` grades the one notebook in a folder. It writes the score where
+``python -m ringzero.connect.github_actions LAB FOLDER`` grades the one notebook in a folder. It writes the score where
 a workflow shows it: into the summary of the run, and into the step's outputs ``score``, ``max_score`` and ``result``.
 The last is what autograding reporters read: JSON in base64, with ``version``, ``status``, ``max_score`` and ``tests``.
 """
@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from ringzero.grading import one_submission
+from ringzero.connect import one_submission
 
 HEAD = """name: Autograding Tests
 on: {on}
@@ -55,7 +55,7 @@ STEPS = """      - name: What sandboxes need
       - run: make -C grader install
       - name: Grade
         id: grade
-        run: grader/.venv/bin/python -m ringzero.grading.github_actions {lab} submission
+        run: grader/.venv/bin/python -m ringzero.connect.github_actions {lab} submission
 """
 ASKED = """
   workflow_dispatch:

@@ -11,7 +11,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from ringzero.grading import build_labs, catches, course, live_notebook, submission
+from ringzero.authoring import catches, live_notebook, submission
+from ringzero.grading import build_labs, course
 
 # No student has written these: files of libraries, and names of functions inside them. Students write in cells.
 _LIBRARY = re.compile(
@@ -54,16 +55,16 @@ def typical() -> dict[tuple[str, str], str]:
         return {(row["lab"], row["name"]): row["mistake"] for row in csv.DictReader(file)}
 
 
-def said(lab: str, wrong: Sequence[submission.WrongSolution], times: int = 1, shape: int = 0) -> Iterator[Said]:
+def said(lab: str, wrong: Sequence[submission.WrongSolution], times: int = 1, secret: int = 0) -> Iterator[Said]:
     """Run the ``wrong`` solutions of ``lab`` in turn, ``times`` each, and yield what their tables say.
 
-    The seconds are the median of those times, from the start of the test cell to its end. ``shape`` is that of
-    ``lab.other_shapes``; 0 for the lab's own numbers.
+    The seconds are the median of those times, from the start of the test cell to its end. ``secret`` is a
+    number by which hidden cases are drawn; 0 for the lab's own.
     """
     if not wrong:
         return
     seconds: dict[str, list[float]] = {each.name: [] for each in wrong}
-    with live_notebook.kernel_of(build_labs.source_notebook(lab, shape=shape)) as kernel:
+    with live_notebook.kernel_of(build_labs.source_notebook(lab, secret=secret)) as kernel:
         kernel.run_all()
         for turn in range(times):
             for each in wrong:
