@@ -32,10 +32,10 @@ lab: labs
 
 class: install
 	@echo "Grading three sample submissions, one of which hangs: about a minute."
-	@$(STEP) $(BIN)/python -m ringzero.grading.course --only perfect partly_right hangs
+	@$(STEP) $(BIN)/python -m ringzero.authoring.sample_class --only perfect partly_right hangs
 
 book: install
-	@echo "Running and building the pages: about eight minutes the first time; later those that changed."
+	@echo "Running and building the pages: about five minutes the first time; later those that changed."
 	@$(STEP) $(BIN)/jupyter-book build book/ $(STRICTLY)
 	@echo "The site is ready: _build/html/index.html"
 

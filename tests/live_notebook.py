@@ -1,6 +1,6 @@
-"""``ringzero.grading.live_notebook``, for tests."""
+"""``ringzero.authoring.live_notebook``, for tests."""
 
-from ringzero.grading.live_notebook import Kernel, errors, grades, is_test, kernel_of, text_of
+from ringzero.authoring.live_notebook import Kernel, errors, grades, is_test, kernel_of, text_of
 
 __all__ = ["Kernel", "assert_all_points", "assert_full_marks", "errors", "grades", "is_test", "kernel_of", "text_of"]
 

@@ -10,7 +10,10 @@ from typing import Any
 
 import click
 
-EXTRAS = {"bench": "bench", "figures": "labs", "grading": "grading", "lab": "labs", "ranks": "cluster"}  # {room: extra}
+EXTRAS = {  # {room: extra}
+    "authoring": "grading", "bench": "bench", "connect": "grading", "figures": "labs", "grading": "grading",
+    "lab": "labs", "ranks": "cluster",
+}  # fmt: skip
 
 
 def missing(error: ModuleNotFoundError) -> str:
@@ -71,18 +74,18 @@ def _left_out(name: str, why: str) -> click.Command:
 @click.group(
     cls=LazyGroup,
     lazy={
-        "collect": "ringzero.grading.instructor:collect",
+        "collect": "ringzero.connect.commands:collect",
         "doctor": "ringzero.doctor:doctor",
         "grade": "ringzero.grading.instructor:grade",
         "grades": "ringzero.grading.instructor:grades",
-        "autograder": "ringzero.grading.instructor:autograder",
-        "gradescope": "ringzero.grading.instructor:gradescope",
-        "mutants": "ringzero.grading.mutants:mutants",
+        "autograder": "ringzero.connect.commands:autograder",
+        "gradescope": "ringzero.connect.commands:gradescope",
+        "mutants": "ringzero.authoring.mutants:mutants",
         "measure": "ringzero.commands.measure:measure",
         "plan": "ringzero.commands.plan:plan",
         "release": "ringzero.grading.instructor:release",
         "seal": "ringzero.grading.instructor:seal",
-        "similar": "ringzero.grading.instructor:similar",
+        "similar": "ringzero.connect.commands:similar",
         "timeline": "ringzero.profiles.command:command",
     },
 )

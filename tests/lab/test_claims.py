@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from ringzero.lab import claims
+from ringzero.lab.claims import oracle
 from ringzero.lab.runs import Case, Run
 
 
@@ -166,3 +167,42 @@ def test_a_wrong_unit_is_named_where_the_name_says_which_units_there_are():
     assert claims.number("algbw", 8.0, 1.0) == "algbw is 8, expected 1 (8 times it: Gbit/s, not GB/s?)"
     assert claims.number("the share", 8.0, 1.0) == "the share is 8, expected 1 (8 times it)"
     assert "milliseconds, not seconds?" in claims.number("the exposed time", 2000.0, 2.0)
+
+
+def two_ranks(**reports):
+    return Run(
+        Case(2, None, torch.float32, (), {}), None, [{name: on[r] for name, on in reports.items()} for r in (0, 1)]
+    )
+
+
+def test_what_ranks_report_beside_an_oracle():
+    right = {"a": torch.tensor([1.0, 2.0]), "b": torch.zeros(0)}
+    wrong = {"a": torch.tensor([5.0, 2.0]), "b": None}
+    claim = oracle.is_right(lambda run, rank: {"x": right}, "x", hint=": look")
+    assert claim(two_ranks(x=[right, [right["a"], None]])) is None  # what has no elements is right
+    why = "on rank 1 a is off by up to 4; its largest element should be 2"
+    assert claim(two_ranks(x=[right, wrong])) == why + ": look"
+    assert claim(two_ranks(x=[[], right])) == "on rank 0 there are 0 x, expected 2"
+
+    def mistakes(run, rank):
+        return {"is five": {"x": wrong}}
+
+    claim = oracle.is_right(lambda run, rank: {"x": right}, "x", mistakes=mistakes)
+    assert claim(two_ranks(x=[right, wrong])) == "on rank 1 a is five"
+
+
+def test_bytes_held_and_words_said():
+    run = two_ranks(held=[1_000, 2_000], said=[[], ["it is late", "and more"]])
+    claim = oracle.holds_at_most(lambda run, rank: [("afterwards", run.returned[rank]["held"], 1_500, "let it go")])
+    assert claim(run) == "afterwards rank 1 holds 2,000 bytes, where 1,500 would do: let it go"
+    assert oracle.holds_at_most(lambda run, rank: [("afterwards", 1, 1, "")])(run) is None
+    assert oracle.nothing_said("said")(run) == "on rank 1 it is late"
+    assert oracle.nothing_said("said")(two_ranks(said=[[], []])) is None
+
+
+def test_what_comes_in_another_order_is_said():
+    def moments(run, rank):
+        yield 1.0, run.returned[rank]["left"], "it left before it was full"
+
+    assert oracle.in_order(moments)(two_ranks(left=[1.0, 2.0])) is None
+    assert oracle.in_order(moments)(two_ranks(left=[1.5, 0.5])) == "on rank 1 it left before it was full"

@@ -11,7 +11,7 @@ import psutil
 import pytest
 import torch.distributed as dist
 
-from ringzero.grading import execute as grading
+from ringzero.grading import run_notebook as grading
 from ringzero.grading import verdict
 from ringzero.lab import Check, budget, execute, fault
 from ringzero.lab.parameters import GraderFault

@@ -4,18 +4,29 @@ import pytest
 import torch
 
 from ringzero.collectives import chunk_bounds
-from ringzero.lab.harness import sharded, training
-from ringzero.lab.runs import part
+from ringzero.lab.harness import training
+from ringzero.lab.harness.kept import Kept, bytes_of
+from ringzero.lab.runs import Case, Run, part
+from ringzero.lab.subjects import replicas, sharding
+
+
+def run_of(ranks, **options):
+    return Run(Case(ranks, None, torch.float32, (), options))
 
 
 def test_alone_is_one_process_on_the_whole_batch():
-    report = training.alone(3, seed=5, steps=1)
+    report = replicas.alone(run_of(3, seed=5))
     model = training.Model(5)
-    x, y = training.batch(5, 3 * training.SAMPLES)
-    (model(x) - y).square().mean().backward()
+    optimizer = torch.optim.SGD(model.parameters(), replicas.RATE)
+    for step in range(replicas.STEPS):
+        x, y = training.batch(5 + 100 * step, 3 * training.SAMPLES)
+        optimizer.zero_grad()
+        (model(x) - y).square().mean().backward()
+        optimizer.step()
+        for name, p in model.named_parameters() if step == 0 else ():
+            torch.testing.assert_close(report["gradients"][f"the gradient of {name}"], p.grad)
     for name, p in model.named_parameters():
-        torch.testing.assert_close(report["gradients"][name], p.grad)
-        torch.testing.assert_close(report["end"][name], p.detach() - training.RATE * p.grad)
+        torch.testing.assert_close(report["end"][f"after the last step {name}"], p.detach())
 
 
 def test_the_model_notes_when_backward_comes_to_a_layer():
@@ -37,11 +48,11 @@ def test_awkward_models():
     tied = training.Model(1, hidden=(7, 7, 7), tied=(1, 2))
     assert tied.layers[1].weight is tied.layers[2].weight
     assert not any("layers.1" in name for name in training.Model(1, frozen=(1,)).trained())
-    never = training.alone(2, seed=1, steps=1, hidden=(7, 7, 7), skipped=(1,))["gradients"]
-    assert not never["layers.1.weight"].any()
-    assert never["layers.2.weight"].any()
-    some = training.alone(2, seed=1, steps=1, hidden=(7, 7, 7), skipped_on_odd=(1,))["gradients"]
-    assert some["layers.1.weight"].any()
+    for skip in ("skipped", "skipped_on_odd"):
+        run = run_of(2, seed=1, hidden=(7, 7, 7), **{skip: (1,)})
+        gradients = replicas.alone(run)["gradients"]
+        assert gradients["the gradient of layers.1.weight"].any() == (skip == "skipped_on_odd")
+        assert gradients["the gradient of layers.2.weight"].any()
 
 
 def test_the_labs_adamw_is_torchs():
@@ -51,13 +62,13 @@ def test_the_labs_adamw_is_torchs():
     exec(source, names)
     mine, theirs = torch.randn(7, dtype=torch.float64), torch.nn.Parameter(torch.zeros(7, dtype=torch.float64))
     theirs.data.copy_(mine)
-    optimizer, state = torch.optim.AdamW([theirs], **sharded.ADAMW), {}
+    optimizer, state = torch.optim.AdamW([theirs], **sharding.ADAMW), {}
     for _ in range(5):
         theirs.grad = torch.randn(7, dtype=torch.float64)
         names["adamw"](mine, theirs.grad, state)
         optimizer.step()
     torch.testing.assert_close(mine, theirs.detach(), rtol=1e-12, atol=0)
-    for number in sharded.NUMBERS:
+    for number in sharding.NUMBERS:
         torch.testing.assert_close(state[number], optimizer.state[theirs][number])
 
 
@@ -70,10 +81,22 @@ def test_parts_are_those_of_the_collectives():
 
 def test_alone_is_one_process_whatever_the_number_of_passes():
     """Gradients of several passes add up; those of the ranks are averaged."""
-    once, again = (sharded.alone(2, seed=3, hidden=(5,), passes=passes) for passes in (1, 2))
-    module = sharded.network(3, (5,))
+    once, again = (sharding.alone(run_of(2, seed=3, steps=1, hidden=(5,), passes=passes)) for passes in (1, 2))
+    module = training.Model(3, (5,))
     for rank in range(2):
         (training.loss_of(module, 3, rank, 2) / 2).backward()
     for name, p in module.named_parameters():
         torch.testing.assert_close(once["gradients"][name], p.grad)
         assert not torch.equal(once["gradients"][name], again["gradients"][name])
+
+
+def test_kept_counts_tensors_arrays_and_lists():
+    with Kept() as nothing:
+        torch.ones(50_000).numpy().copy()
+    assert nothing.tensors == 0
+    assert nothing.in_python < 50_000
+    with Kept() as kept:
+        mine = {"m": [torch.ones(1000), torch.ones(10)], "array": torch.ones(50_000).numpy().copy()}
+        numbers = torch.rand(50_000).tolist()
+    assert kept.tensors == bytes_of(mine) == 4040
+    assert kept.in_python > 4 * 50_000 + 8 * len(numbers)

@@ -5,10 +5,9 @@ import re
 import pytest
 import torch
 
-from ringzero.lab.claims import answers, optimizers, values
-from ringzero.lab.harness.kept import Kept, bytes_of
-from ringzero.lab.harness.optimizers import start_and_gradients
+from ringzero.lab.claims import answers, values
 from ringzero.lab.runs import Case, Run
+from ringzero.lab.subjects import memory
 from tests.live_notebook import errors, text_of
 
 LAB = "05_memory"
@@ -87,60 +86,54 @@ def test_explorer_answers_and_says_what_fails(reference):
 # What the claims say, without a kernel.
 
 OPTIONS = {"lr": 0.03, "weight_decay": 0.2, "betas": (0.7, 0.9), "eps": 1e-2}
+as_torch = memory.as_torch(torch.optim.AdamW)
 
 
-def adamw_run(end, shape=(6,), options=OPTIONS, **report):
-    held = {"kept": 16 * end.numel(), "elsewhere": 0, "in_python": 0}
-    report = {**held, "untouched": True, "in_place": True} | report
-    case = Case(1, None, torch.float32, (3, shape, 4, options), {})
-    return Run(case, problem=None, returned=[{"ends": {"only": end}, **report}])
+def adamw_run(end, **report):
+    report = {"ends": [end, end], "kept": 16 * end.numel(), "untouched": True, "in_place": True} | report
+    return Run(Case(1, None, torch.float32, (3, (6,), 4, torch.float64), OPTIONS), problem=None, returned=[report])
 
 
 def end_with(**mistake):
-    return optimizers._ends(*start_and_gradients(3, (6,), 4), **(OPTIONS | mistake))
+    return memory.end_of(*memory.start_and_gradients(3, (6,), 4, torch.float64), **OPTIONS | mistake)
 
 
-@pytest.mark.parametrize("sentence", optimizers.MISTAKES)
-def test_a_usual_mistake_in_adam_is_named(sentence):
-    said = optimizers.adamw_as_torch_does_it(adamw_run(end_with(**optimizers.MISTAKES[sentence])))
-    assert said == sentence
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        ({"inside": True}, "ε stands under the root"),
+        ({"hats": False}, "the hats are missing"),
+        ({"betas": (0.9, 0.7)}, "betas[0] and betas[1] are exchanged"),
+        ({"weight_decay": 0.0}, "there is no decay"),
+        ({"l2": True}, "that is L2 regularisation"),
+        ({"weight_decay": 0.2 / 0.03}, "by λ, not by lr · λ"),
+    ],
+)
+def test_a_usual_mistake_in_adam_is_named(mistake, words):
+    assert words in as_torch(adamw_run(end_with(**mistake)))
 
 
 def test_a_right_step_of_adamw_and_one_that_is_off():
-    assert optimizers.adamw_as_torch_does_it(adamw_run(end_with())) is None
-    assert "is off by up to 0.1" in optimizers.adamw_as_torch_does_it(adamw_run(end_with() + 0.1))
-    rounded = end_with().float().double()
-    assert "right to seven digits only" in optimizers.adamw_as_torch_does_it(adamw_run(rounded))
-    assert "no numbers" in optimizers.adamw_as_torch_does_it(adamw_run(torch.full_like(rounded, torch.nan)))
-    start, _ = start_and_gradients(3, (6,), 4)
-    assert "change it in place" in optimizers.adamw_as_torch_does_it(adamw_run(start))
+    assert as_torch(adamw_run(end_with())) is None
+    assert "after step 4 the parameter is off by up to 0.1" in as_torch(adamw_run(end_with() + 0.1))
+    assert "right to seven digits only" in as_torch(adamw_run(end_with().float().double()))
+    start, _ = memory.start_and_gradients(3, (6,), 4, torch.float64)
+    assert "change it in place" in as_torch(adamw_run(start))
+    assert "has each a state of its own?" in as_torch(adamw_run(end_with(), ends=[end_with(), start]))
 
 
 @pytest.mark.parametrize(
     ("report", "words"),
     [
-        ({"kept": 0}, "tensors of 0 bytes, 0 numbers a parameter, expected 2 in the parameter's type"),
-        ({"kept": 144}, "tensors of 144 bytes, 3 numbers a parameter"),
-        ({"elsewhere": 48}, "48 bytes of tensors are kept outside the state"),
-        ({"in_python": 10**9}, None),  # too few numbers to tell
-        ({}, None),
+        ({"kept": 0}, "holds 0 bytes, 0 numbers a parameter, expected 2 in its type"),
+        ({"kept": 192}, "holds 192 bytes, 4 numbers a parameter"),
+        ({"kept": 96 + 8}, None),  # with a count of steps
+        ({"untouched": False}, "the gradient was changed"),
     ],
 )
 def test_what_a_step_keeps(report, words):
-    said = optimizers.keeps_no_more_than_adam(adamw_run(end_with(), **report))
+    said = memory.keeps_two_numbers_each(adamw_run(end_with(), **report))
     assert said is None if words is None else words in said
-
-
-def test_kept_counts_tensors_arrays_and_lists():
-    with Kept() as nothing:
-        torch.ones(50_000).numpy().copy()
-    assert nothing.tensors == 0
-    assert nothing.in_python < 50_000
-    with Kept() as kept:
-        mine = {"m": [torch.ones(1000), torch.ones(10)], "array": torch.ones(50_000).numpy().copy()}
-        numbers = torch.rand(50_000).tolist()
-    assert kept.tensors == bytes_of(mine) == 4040
-    assert kept.in_python > 4 * 50_000 + 8 * len(numbers)
 
 
 def test_numbers_are_taken_in_any_form_and_shown_apart():

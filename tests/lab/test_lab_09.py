@@ -2,12 +2,15 @@
 
 import ast
 import re
+import time
 
 import pytest
 
 pytest.importorskip("nbgrader")
 
 from ringzero.grading import build_labs
+from ringzero.lab import claims
+from ringzero.lab.subjects import hangs
 from tests.live_notebook import text_of
 
 LAB = "09_debug_a_hang"
@@ -99,11 +102,20 @@ def test_causes_are_in_the_list(reference):
 
 
 def test_the_cause_is_judged_only_when_handed_in():
+    """Nothing that students have says which one is right."""
     released = build_labs.release_notebook(LAB)
     for cell in released.cells:
         if cell.id in TESTS:
-            assert "the cause is one of the list" in cell.source
+            assert "answer.meets(hangs.why(" in cell.source
             assert "claims.entry(" not in cell.source
+    assert not [entries for entries in hangs.ANSWERS.values() if "cause" in entries]
+
+
+def test_to_try_an_answer_takes_a_while():
+    start = time.thread_time()
+    seals = {claims.seal("line", number) for number in range(3)}
+    assert time.thread_time() - start > 0.03
+    assert len(seals) == 3
 
 
 @pytest.mark.parametrize(

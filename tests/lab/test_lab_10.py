@@ -1,15 +1,14 @@
 """Lab 10: the simulated clock beside what is predicted, the library beside the plan, and the two memories alone."""
 
 import re
-from functools import partial
 
 import pytest
 import torch
 
-from ringzero.costs import offload
-from ringzero.lab import claims
-from ringzero.lab.harness import host_tier, quantised, window
-from ringzero.lab.refused import refused
+from ringzero.costs import offload as costs
+from ringzero.lab.claims.order import END, out_of_order
+from ringzero.lab.runs import Case, Run
+from ringzero.lab.subjects import offload
 from ringzero.lab.tiers import Tiers
 from ringzero.zero.quantised import Blocks
 from tests.live_notebook import text_of
@@ -37,10 +36,10 @@ def test_steps_are_drawn(reference):
 def test_the_clock_is_as_predicted(reference):
     """A forward pass takes what ``window_seconds`` says, and ``smallest_window`` finds the first that is fastest."""
     _, seconds, found = text_of(reference.cell_with("def forward_passes(")).splitlines()[:3]
-    sizes = window.sizes_of(window.WIDTHS)
-    copies = [4 * size / window.BYTES_PER_SECOND for size in sizes]
-    computes = [size / window.FORWARDS_PER_SECOND for size in sizes]
-    expected = [offload.window_seconds(copies, computes, k) for k in range(1, len(sizes) + 1)]
+    sizes = offload.sizes_of(offload.WIDTHS)
+    copies = [4 * size / offload.WINDOW_BYTES_PER_SECOND for size in sizes]
+    computes = [size / offload.FORWARDS_PER_SECOND for size in sizes]
+    expected = [costs.window_seconds(copies, computes, k) for k in range(1, len(sizes) + 1)]
     assert numbers_in(seconds) == pytest.approx(expected, abs=6e-4)
     k, took = numbers_in(found)
     assert took == pytest.approx(expected[int(k) - 1], abs=6e-4) == pytest.approx(min(expected), abs=6e-4)
@@ -133,58 +132,60 @@ def test_what_is_copied_may_not_change_and_is_kept_until_the_copy_ends():
         assert tiers.held["device"] == 0
 
 
-def test_the_librarys_own_is_refused_by_whatever_name():
-    taken = offload.tier_bytes
-    with refused(offload.tier_bytes, Blocks.encode):
-        for call in (
-            partial(taken, 8),
-            partial(Blocks(8).encode, torch.ones(3)),
-            partial(offload.tier_bytes, shards=2),
-        ):
-            with pytest.raises(RuntimeError, match="write it yourself"):
-                call()
-    assert taken(8) == (128, 0, 0)
-
-
 # What the claims compare with.
 
 
 def test_planned_bytes_are_the_librarys():
     for states, parameters in (("device", "device"), ("host", "device"), ("host", "host")):
         for precision, each in (("mixed", (2, 2, 12)), ("fp32", (4, 4, 8))):
-            planned = claims.host_tier.bytes_by_tier(6000, 3, 100, states, parameters, precision)
-            assert planned == offload.tier_bytes(2000, states, parameters, each, resident=100)
-    assert claims.host_tier.bytes_by_tier(6000, 3, 100, "file", "host") == (200, 8000, 24000)
-    assert claims.host_tier.bytes_by_tier(6000, 3, 100, "file", "file", "fp32") == (400, 8000, 24000)
+            planned = offload.bytes_by_tier(6000, 3, 100, states, parameters, precision)
+            assert planned == costs.tier_bytes(2000, states, parameters, each, resident=100)
+    assert offload.bytes_by_tier(6000, 3, 100, "file", "host") == (200, 8000, 24000)
+    assert offload.bytes_by_tier(6000, 3, 100, "file", "file", "fp32") == (400, 8000, 24000)
 
 
 def test_alone_is_adamw_in_one_memory():
-    (first, second), size = host_tier.alone(seed=1, sizes=(5,), fp32=None, steps=2), 5
-    p = torch.nn.Parameter(host_tier.start_of(1, 0, size))
-    optimizer = torch.optim.AdamW([p], **host_tier.ADAMW)
-    for turn, expected in enumerate((first, second)):
-        p.grad = host_tier.gradient_of(1, 0, size, turn)
+    case = offload.Training(seed=1, sizes=(5,), fp32=(0,), steps=2)
+    p = torch.nn.Parameter(case.start(0))
+    optimizer = torch.optim.AdamW([p], **offload.ADAMW)
+    for step in (1, 2):
+        (p.grad,) = case.gradients(0, step)
         optimizer.step()
-        assert torch.equal(p.detach(), expected[0])
+    run = Run(Case(1, None, torch.float32, (), {"seed": 1, "sizes": (5,), "fp32": (0,), "steps": 2}))
+    assert torch.equal(p.detach(), offload.alone(run, 0)["parameters"]["parameter 0"])
+
+
+def test_none_of_adamws_options_is_its_default():
+    defaults = torch.optim.AdamW([torch.zeros(1)]).defaults
+    assert all(defaults[name] != value for name, value in offload.ADAMW.items())
 
 
 def test_gradients_of_a_layer_are_autograds():
-    vectors, (x, gradient) = window.vectors_of(3, (4, 6, 5)), window.ends_of(3, (4, 6, 5))
-    right = window.alone(3, (4, 6, 5))
-    leaves = [vector.requires_grad_() for vector in vectors]
-    first, y = x.requires_grad_(), x
-    for vector in leaves:
-        y = window.output_of(vector, y)
-    y.backward(gradient)
-    torch.testing.assert_close(right["gradient"], first.grad)
-    for mine, leaf in zip(right["gradients"], leaves, strict=True):
-        torch.testing.assert_close(mine, leaf.grad)
+    (vector, *_), x, _ = offload.vectors_of(3, (4, 5))
+    vector.requires_grad_(), x.requires_grad_()
+    gradient = offload.numbers((2, 5), 1)
+    offload.output_of(vector, x).backward(gradient)
+    of_x, of_vector = offload.gradients_of(vector.detach(), x.detach(), gradient)
+    torch.testing.assert_close(of_x, x.grad)
+    torch.testing.assert_close(of_vector, vector.grad)
 
 
 @pytest.mark.parametrize(("size", "block"), [(300, 64), (7, 3), (0, 4)])
 def test_the_librarys_int8_is_within_half_a_step(size, block):
-    x, format = quantised.values_of("scales", size, seed=1), Blocks(8, block)
+    x, format = offload.values_of("scales", size, seed=1), Blocks(8, block)
     if size:
         off = (format.decode(format.encode(x), size).double() - x).abs()
-        assert (off <= claims.quantised.half_steps(x, block) * claims.quantised.FP32).all()
-    assert claims.quantised.payload(size, block) == format.bytes(size)
+        assert (off <= offload.half_steps(x, block) * 1.0001).all()
+
+
+def test_events_out_of_order_are_named():
+    events, sizes = [("to_host", 8, 0.0, 1.0), ("backward", 9, 1.0, 2.0)], (9, 8)
+    first, then, never = ("to_host", 8), ("backward", 9), ("wait to_host", 8)
+    assert out_of_order(events, [(first, then), (first, END), (first, never)], sizes) is None
+    assert out_of_order(events, [(then, first)], sizes) == (
+        "the copy of layer 1 to the host came before the backward pass of layer 0"
+    )
+    assert out_of_order(events, [(never, then)], sizes) == (
+        "the backward pass of layer 0 came before waiting for the copy of layer 1 to the host"
+    )
+    assert out_of_order(events, [(never, END)], sizes) == "waiting for the copy of layer 1 to the host never came"

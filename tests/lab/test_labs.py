@@ -16,7 +16,8 @@ pytest.importorskip("nbgrader")
 
 from nbgrader.utils import determine_grade, is_locked, is_solution
 
-from ringzero.grading import build_labs, sentences, submission
+from ringzero.authoring import sentences, submission
+from ringzero.grading import build_labs
 from tests.live_notebook import assert_all_points, errors, grades, is_test, kernel_of, text_of
 
 HERE = Path(__file__).parents[1]
@@ -89,34 +90,34 @@ def test_wrong_solution_loses_points(reference, wrong):
     assert [why for why in said if sentences.library_line(why)] == []  # a student has written none of it
 
 
-of_every_shape = pytest.mark.parametrize("shape", [1, 2, 3], ids="shape{}".format)
+of_every_secret = pytest.mark.parametrize("secret", [1, 2, 3], ids="secret{}".format)
 
 
 @contextlib.contextmanager
-def other_numbers(kernel, shape):
-    """A function that runs a test cell with the numbers of ``shape``; at the end the lab's own are back."""
+def other_numbers(kernel, secret):
+    """A function that runs a test cell with the numbers of ``secret``; at the end the lab's own are back."""
     try:
-        yield lambda name: kernel.run(name, build_labs.in_shape(kernel.texts[name], shape))
+        yield lambda name: kernel.run(name, build_labs.with_secret(kernel.texts[name], secret))
     finally:
-        kernel.run(kernel.tests[0], build_labs.in_shape("", 0))
+        kernel.run(kernel.tests[0], build_labs.with_secret("", 0))
 
 
-@of_every_shape
-def test_reference_gets_every_point_with_other_numbers(reference, shape):
-    with other_numbers(reference, shape) as run:
+@of_every_secret
+def test_reference_gets_every_point_with_other_numbers(reference, secret):
+    with other_numbers(reference, secret) as run:
         assert_all_points([run(name) for name in reference.tests])
 
 
-@of_every_shape
+@of_every_secret
 @pytest.mark.parametrize(
     ("reference", "wrong"),
     [pytest.param(lab, wrong, id=f"{lab}-{wrong.name}") for lab in LABS for wrong in WRONG[lab].values()],
     indirect=["reference"],
     scope="session",
 )
-def test_wrong_solution_loses_points_with_other_numbers(reference, wrong, shape):
+def test_wrong_solution_loses_points_with_other_numbers(reference, wrong, secret):
     """No check is strict by its own numbers alone."""
-    with reference.changed(wrong.replacements, wrong.fails), other_numbers(reference, shape) as run:
+    with reference.changed(wrong.replacements, wrong.fails), other_numbers(reference, secret) as run:
         cell = run(wrong.caught_by)
     score, largest = determine_grade(cell)
     assert score < largest, text_of(cell)

@@ -1,6 +1,6 @@
 """Right solutions that are not the reference, ``tests/right/LAB/NAME.py``, get every point of their cells' checks.
 
-A file is written as a wrong solution is (``ringzero.grading.submission``), without the lines that say what catches it.
+A file is written as a wrong solution is (``ringzero.authoring.submission``), without the lines on what catches it.
 """
 
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("nbgrader")
 
-from ringzero.grading import submission
+from ringzero.authoring import submission
 from tests.live_notebook import assert_all_points
 
 RIGHT = sorted((Path(__file__).parents[1] / "right").glob("*/*.py"))

@@ -1,7 +1,8 @@
 """What a lab's notebook imports: checks with reasons, drawings of what the ranks did, a time budget for hangs.
 
-In a test cell: ``Check`` runs a student's function on ranks, ``claims`` (``traffic`` among them) are what it can say
-about a run, and a ``harness`` is what is called on the ranks where the function alone is not enough.
+In a test cell: ``Check`` runs a student's function on ranks, and says whether it meets its specification: one of
+``lab.subjects``, or a collective with its ``traffic``. ``claims`` are what a check can say about a run, and a
+``harness`` is what is called on the ranks where the function alone is not enough.
 Elsewhere: ``check_parameters``, ``launch``, ``cluster``, ``draw``, ``explore``, ``slide`` and ``written``.
 """
 

@@ -80,7 +80,7 @@ def _answer_of(name, asked):
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise LabError(f"{name} did not end: stopped after {seconds:g} s") from None
+            raise LabError(f"no end after {seconds:g} s: {name} was stopped") from None
         answer.seek(0)
         text = answer.read(LARGEST_ANSWER + 1)
     if not text:

@@ -15,6 +15,7 @@ reason: ``score`` raises GraderFault.
 import contextlib
 import dataclasses
 import io
+import random
 import re
 import warnings
 import zlib
@@ -27,7 +28,7 @@ from ringzero.lab import execute, failure, handle, hidden
 from ringzero.lab.claims.traffic import Traffic
 from ringzero.lab.parameters import GraderFault, cells_that_ran
 from ringzero.lab.runs import NOT_RUN, Case, Claim, Run
-from ringzero.lab.specification import Specification
+from ringzero.lab.specification import Rows, Specification
 from ringzero.lab.table import Row, Table
 from ringzero.ranks import devices
 
@@ -76,7 +77,7 @@ class Check:
         self.points, self.world_size, self.device, self.built_from = points, world_size, device, built_from
         self.verdicts: list[Verdict] = []  # filled by ``score``
         self._students, self._harness, self._ranks = (function, *uses), harness, ranks
-        self._specification: Specification | None = None
+        self._rows: Rows | None = None  # of the specification: behind those that were declared
         self._globals: tuple[str, ...] = ()  # which the function assigns to
         self._runs: list[Run] = []
         self._twins: list[tuple[Run, Claim]] = []  # by NCCL's rules
@@ -102,7 +103,8 @@ class Check:
         """
         on_all = numel is not None or self._harness is not None
         ranks = ranks or self._ranks or (self.world_size if on_all else 1)
-        seed = zlib.crc32(f"{self.name} {len(self._runs)}".encode()) % 2**40
+        of = hidden.secret if hidden.is_declared_hidden() else ""
+        seed = zlib.crc32(f"{of}{self.name} {len(self._runs)}".encode())
         strict = devices.is_strict(devices.of_a_check(self.device, ranks))
         run = Run(Case(ranks, numel, dtype, args, options, seed, strict=strict, exact=exact))
         self._runs.append(run)
@@ -116,18 +118,27 @@ class Check:
             for n in ranks
         ]
 
+    def meets(self, specification: Callable[..., Rows]) -> None:
+        """Check what a ``specification`` says, in the cases that students see: see ``lab.specification``."""
+        settings = getattr(specification, "settings", {})
+        self._harness, self._ranks = settings.get("harness", self._harness), settings.get("ranks", self._ranks)
+        self.built_from = settings.get("built_from", self.built_from)
+        self._students = (self._students[0], *settings.get("uses", self._students[1:]))
+        self._rows = specification(self)
+        next(self._rows)
+
     def is_the(self, collective: str, traffic: Traffic, **options: Sequence[Any]) -> None:
         """Check that the function is this ``collective``, with this ``traffic``: see ``lab.specification``.
 
         It takes the ``options``, of each one value in turn.
         """
-        self._specification = Specification(self, collective, traffic, options)
-        self._specification.declare()
+        self.meets(lambda check: Specification(check, collective, traffic, options).rows())
 
     def hidden_cases(self) -> None:
-        """Check the same in more cases, which follow from the course's secret. It stands where tests are hidden."""
-        assert self._specification is not None
-        self._specification.declare_hidden(hidden.secret)
+        """Check the same in cases that follow from the course's secret. It stands where tests are hidden."""
+        assert self._rows is not None
+        with contextlib.suppress(StopIteration):
+            self._rows.send(random.Random(f"{hidden.secret} {self.name}"))
 
     def on_nccl(self, run: Run, claim: Claim, weight: float = 0.5) -> None:
         """Check that ``claim``, which holds for ``run``, would hold on NCCL too: the same call by NCCL's rules.

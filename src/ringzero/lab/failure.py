@@ -63,6 +63,8 @@ ENDLESS = re.compile(r"(sent and received|computed for) [\d.,e+]+ (times|s) and 
 HINTS = {  # by words of an error's message, what a beginner cannot see in them
     "'NoneType' object has no attribute 'wait'": "a collective without async_op=True waits itself and returns None",
     "object has no attribute 'work'": "wait() was called, and launch() was not",
+    "storage of size 0": "memory that was freed is used here, and not gathered again into the same storage",
+    "not allocated yet": "memory that was freed is used here, and not gathered again into the same storage",
 }
 
 

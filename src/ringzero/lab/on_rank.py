@@ -219,7 +219,11 @@ class Player:
         return again
 
     def error_report(self, error: BaseException) -> dict:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if sources.is_callers(frame.filename)]
+        frames = [
+            frame
+            for frame in traceback.extract_tb(error.__traceback__)
+            if sources.is_callers(frame.filename) and frame.filename != "<string>"  # which a dataclass has made
+        ]
         return {
             "error": type(error).__name__,
             "endless": isinstance(error, EndlessLoop),

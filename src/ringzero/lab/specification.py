@@ -1,4 +1,16 @@
-"""What a student's collective must be: an outcome, a traffic, and the cases in which it is tried.
+"""What a student's function must be. A specification declares the rows of a check: it is a generator function.
+
+    @of(harness=train, built_from=(LIBRARY,))
+    def stage_1(check):
+        check.that("two steps are those of torch's AdamW", check.run(seed=1), as_one_process)   # what students see
+        draw = yield                                                                            # what is hidden
+        check.that("another model", check.run(seed=draw.randrange(10**6)), as_one_process)
+
+``check.meets(stage_1)`` declares the rows before the ``yield``, ``check.hidden_cases()`` those after it. Their cases
+are drawn from ``draw``, a ``random.Random`` of the course's secret. A lab's specifications, with what they run on the
+ranks, their claims and their oracles, are one file in ``lab/subjects``.
+
+The rest of this file is the specification of a collective: an outcome, a traffic, and the cases in which it is tried.
 
     check = Check("ring_all_reduce", points=4, world_size=WORLD_SIZE, device=DEVICE)
     check.is_the("all_reduce", traffic.ring("all_reduce"))
@@ -10,7 +22,7 @@ hidden tests are drawn: every number of ranks to 7, sizes below N, other types, 
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -19,6 +31,23 @@ from ringzero.lab.claims import collectives as are
 from ringzero.lab.claims.collectives import all_of
 from ringzero.lab.claims.traffic import Traffic
 from ringzero.lab.runs import Claim, Run
+
+Rows = Generator[None, random.Random, None]
+
+
+def of(**settings: Any) -> Callable[[Callable[..., Rows]], Callable[..., Rows]]:
+    """Have checks that meet the specification be made with these: ``harness``, ``uses``, ``built_from``, ``ranks``."""
+
+    def with_settings(specification):
+        specification.settings = settings
+        return specification
+
+    return with_settings
+
+
+def other_ranks(draw: random.Random) -> tuple[int, ...]:
+    """Three numbers of ranks for hidden cases: 1, and two of 2 to 5."""
+    return (1, *draw.sample((2, 3, 4, 5), 2))
 
 
 class Outcome(NamedTuple):
@@ -82,8 +111,11 @@ class Specification:
         self._check, self._outcome, self._traffic, self._options = check, OUTCOMES[collective], traffic, options
         self._count = 0
 
-    def declare(self) -> None:
-        """The rows and cases that students see."""
+    def rows(self) -> Rows:
+        self._shown()
+        self._hidden((yield))
+
+    def _shown(self) -> None:
         check, (says, claim, more, rooted) = self._check, self._outcome
         n = check.world_size
         even, uneven, again = self._run(480 * n), self._run(480 * n + 3, root=n - 1), self._run(480 * n)
@@ -99,10 +131,7 @@ class Specification:
         wide = self._run(99, dtype=torch.float64)
         check.that("also on 1, 3 and 5 ranks, and with float64", [*others, wide], self._outcome.whole, weight=2)
 
-    def declare_hidden(self, secret: str) -> None:
-        """The rows of hidden tests; their cases follow from the ``secret``."""
-        draw = random.Random(f"{secret} {self._check.name}")
-
+    def _hidden(self, draw: random.Random) -> None:
         def root(n):
             return draw.randrange(n)
 

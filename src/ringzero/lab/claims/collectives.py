@@ -146,17 +146,6 @@ def returns_everyones_chunk(run: Run) -> str | None:
     return equal("what is returned", run.returned, expected)
 
 
-def nobody_leaves_early(run: Run) -> str | None:
-    """No rank leaves a barrier before the last has entered it (``harness.barrier.with_one_late``)."""
-    if run.world_size > 1 and not run.sends():
-        return "no rank sent anything"
-    entered, left = ([getattr(report, when) for report in run.reports] for when in ("entered", "left"))
-    last, first = entered.index(max(entered)), left.index(min(left))
-    if min(left) >= max(entered):
-        return None
-    return f"rank {first} left {max(entered) - min(left):.3f} s before rank {last} entered"
-
-
 def _the_root_has(run, right, cause=None):
     root = run.option("root")
     return equal("the root's tensor", [run.after[root]], [right], first_rank=root, cause=cause)

@@ -6,6 +6,7 @@ from the ranks' records (``ringzero.record``), so a right result that was reache
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import product
 
 from ringzero.collectives import ALGORITHMS
 from ringzero.lab.claims.collectives import all_of
@@ -19,18 +20,18 @@ def log2_rounded_up(n: int) -> int:
     return (n - 1).bit_length()
 
 
-def operations_are(expected: Callable) -> Claim:
+def operations_are(expected: Callable, among: Callable = lambda run, rank: run.operations[rank]) -> Claim:
     """A claim: each rank makes the operations ``expected(run)``, ``(kind, bytes)`` each, in any order, and no more.
 
-    A single rank may leave them out: nobody is there to talk to.
+    Only those that are ``among(run, rank)`` count. A single rank may leave them out: nobody is there to talk to.
     """
 
     def claim(run):
         if run.world_size == 1:
             return None
         right = Counter(expected(run))
-        for rank, operations in enumerate(run.operations):
-            made = Counter((op.kind, op.bytes) for op in operations)
+        for rank in range(run.world_size):
+            made = Counter((op.kind, op.bytes) for op in among(run, rank))
             for kind, size in sorted(made | right):
                 if made[kind, size] != right[kind, size]:
                     on = f" on {size} bytes" if size else ""
@@ -232,22 +233,33 @@ def is_that_of(collective: str, algorithm: str) -> Claim:
     It is given the run's options, such as ``root``. Where nothing goes in this algorithm, no empty message goes either.
     """
 
-    def claim(run):
-        schedule = ALGORITHMS[collective][algorithm](run.world_size, **run.case.options)
-        counted = [[0] * run.world_size for _ in range(run.world_size)]
+    def schedule_of(run):
+        return ALGORITHMS[collective][algorithm](run.world_size, **run.case.options)
+
+    def in_few_messages(run):
         messages = Counter((op.rank, op.peer_rank) for op in run.sends())
-        for op in run.sends():
-            counted[op.rank][op.peer_rank] += op.bytes
-        expected = schedule.link_bytes(run.numel, run.element_size).tolist()
-        most = Counter((move.src, move.dst) for moves in schedule.rounds for move in moves)
-        for src, dst in ((s, d) for s in range(run.world_size) for d in range(run.world_size)):
-            if counted[src][dst] != expected[src][dst]:
-                return f"rank {src} sent {counted[src][dst]} bytes to rank {dst}, expected {expected[src][dst]}"
-            if messages[src, dst] and not most[src, dst]:
+        most = Counter((move.src, move.dst) for moves in schedule_of(run).rounds for move in moves)
+        for (src, dst), sent in sorted(messages.items()):
+            if not most[src, dst]:
                 return f"rank {src} sent an empty message to rank {dst}: nothing is to go there"
-            if messages[src, dst] > most[src, dst]:
-                times = f"{messages[src, dst]} messages"
-                return f"rank {src} sent {times} to rank {dst}, where {most[src, dst]} would do"
+            if sent > most[src, dst]:
+                return f"rank {src} sent {sent} messages to rank {dst}, where {most[src, dst]} would do"
+        return None
+
+    carried = each_link_carries(lambda run: schedule_of(run).link_bytes(run.numel, run.element_size).tolist())
+    return all_of(carried, in_few_messages)
+
+
+def each_link_carries(due: Callable[[Run], list[list[int]]]) -> Claim:
+    """A claim: from each rank to each other go exactly the bytes ``due(run)[source][destination]``."""
+
+    def claim(run):
+        sent, expected = [[0] * run.world_size for _ in range(run.world_size)], due(run)
+        for op in run.sends():
+            sent[op.rank][op.peer_rank] += op.bytes
+        for src, dst in product(range(run.world_size), repeat=2):
+            if sent[src][dst] != expected[src][dst]:
+                return f"rank {src} sent {sent[src][dst]} bytes to rank {dst}, expected {expected[src][dst]}"
         return None
 
     return claim

@@ -10,16 +10,16 @@ from ringzero.lab.unaided import UNSYNCED, unaided
 
 # Where the library has what the labs ask for.
 LIBRARY = ("ringzero.costs", "ringzero.steps", "ringzero.profiles", "ringzero.record.spans", "ringzero.lab.claims")
-ANSWERS = (*LIBRARY, *UNSYNCED)
+ANSWERS = (*LIBRARY, "ringzero.lab.subjects", *UNSYNCED)
 
 
 def on_paper(function: Callable, *args: Any, **options: Any) -> Any:
     """What ``function`` returns. Raises ValueError where it changed a list that it was given."""
-    before = [deepcopy(value) if isinstance(value, list) else None for value in args]
+    given = deepcopy(args)  # several cases may have one list
     with unaided(*ANSWERS):
-        found = function(*args, **options)
-    for name, value, was in zip(signature(function).parameters, args, before, strict=False):
-        if was is not None and value != was:
+        found = function(*given, **options)
+    for name, value, was in zip(signature(function).parameters, given, args, strict=False):
+        if isinstance(was, list) and value != was:
             raise ValueError(f"{function.__name__} changed {name}, a list that it was given: its caller still needs it")
     return _as_floats(found)
 

@@ -17,11 +17,17 @@ def tensor(name: str, value: Any) -> torch.Tensor:
     return must_be_a_tensor(name, value).detach().clone()
 
 
-def two_tensors(name: str, names: str, value: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """As ``tensor``, for a pair, which ``names`` says in words: "(mean, mine)"."""
+def pair(name: str, names: str, value: Any) -> tuple[Any, Any]:
+    """What the function of this name returned, two things, which ``names`` says in words: "(mean, mine)"."""
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise TypeError(f"{name} returned {in_short(value)}, not {names}")
-    return tensor(name, value[0]), tensor(name, value[1])
+    return value[0], value[1]
+
+
+def two_tensors(name: str, names: str, value: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """As ``tensor``, for a ``pair``."""
+    one, other = pair(name, names, value)
+    return tensor(name, one), tensor(name, other)
 
 
 def in_short(value: Any) -> str:
