@@ -779,6 +779,33 @@ def test_a_new_rank_gets_everything_from_the_others(address):
     assert shards_of_the_new[2] == shards[2]  # rank 0 keeps rank 2's chunk too: the same bits
 
 
+@pytest.mark.parametrize("dies", [True, False])
+def test_who_dies_or_comes_when_the_others_would_finish_costs_no_step_more(address, dies):
+    """``finish`` finds out on its own: the survivors end with the steps they have, and so does who comes."""
+
+    def job(address):
+        def at_the_end(quorum):
+            if dist.get_rank() == 1 and dies:
+                quorum.finish = die
+            elif dist.get_rank() == 0 and not dies:
+                quorum.finish = lambda: when_somebody_has_come(quorum)
+            elif dist.get_rank() == 2 and not dies:
+                quorum.store.get("at the end")
+
+        def when_somebody_has_come(quorum):
+            del quorum.finish
+            quorum.store.set("at the end", "")
+            until_somebody_comes(quorum)
+            return quorum.finish()
+
+        return train(address, 3, at_the_end, quorum={"expected": 3 if dies else 2}, lr=0.05)
+
+    ranks = launch(job, address[0], world_size=3, may_lose=True)
+    finished = survivors(ranks)
+    assert (len(finished), ranks.lost) == ((2, [1]) if dies else (3, []))
+    assert finished[0]["log"] == [[0, 1, 2] if dies else [0, 1]] * 3
+
+
 def test_who_comes_when_the_job_is_finished_is_told(address):
     def late(address):
         if dist.get_rank() == 0:

@@ -31,7 +31,7 @@ from ringzero.collectives.schedule import Schedule, chunk_bounds
 from ringzero.record.wire import OTHER_TAG
 from ringzero.unsynced import recut, saved_shards
 from ringzero.unsynced.flat_module import FlatModule
-from ringzero.unsynced.quorum import JOIN, NO, Member, MemberLost, Quorum, QuorumLost, exchanging
+from ringzero.unsynced.quorum import JOIN, NO, YES, Member, MemberLost, Quorum, QuorumLost, exchanging
 from ringzero.unsynced.saved_shards import SavedSet
 from ringzero.unsynced.shards import Shards
 
@@ -157,14 +157,17 @@ class Surviving:
         return True
 
     def finish(self) -> bool:
-        """End together: True on all members, or on none, where members were lost or came. Then train on and ask again.
+        """End together: True on all members, or on none: after going back to a checkpoint, so train on and ask again.
 
-        Without it a rank could end while others still need its chunks.
+        Without it a rank could end while others still need its chunks. Where members are lost or come meanwhile, those
+        who are now there end: no step more than was asked for.
         """
-        verdict = self.quorum.finish()
-        if verdict in (NO, JOIN):
+        done = self.steps
+        while self.quorum.finish() != YES:
             self._form()
-        return verdict not in (NO, JOIN)
+            if self.steps < done:
+                return False
+        return True
 
     def _reduced(self, gradient: Tensor) -> dict[int, Tensor]:
         """``{chunk: its mean gradient}`` of the chunks that this rank keeps."""
