@@ -50,6 +50,7 @@ TURNS = {
     "test_ranks_in_a_box_do_not_see_the_graders_environment": 5, "test_a_fault_in_a_test_cell_is_graded_again": 5,
     "test_zero_holds_and_sends_what_the_formulas_say": 5, "test_all_collectives_in_rows_and_columns": 5,
     "test_a_warm_rank_that_ended_between_calls_is_replaced": 5,
+    "test_a_pool_is_lent_until_its_borrower_breaks_it_or_ends_with_it": 5,
     "test_new_ranks_have_what_their_first_job_or_jobs_before_it_import": 5,
     "test_a_changed_notebook_is_graded_again_without_a_timestamp": 5, "test_an_endless_loop_is_not_run_again": 5,
     "test_without_bubblewrap_a_class_is_refused_and_both_ways_out_grade": 5, "test_rows_are_plain_data": 5,

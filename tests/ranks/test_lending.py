@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+import tempfile
 
 import psutil
 
+from ringzero import processes
 from ringzero.ranks import lending
 from ringzero.ranks.pool import LENDER
 
@@ -36,19 +38,21 @@ def borrower(more=""):
     return done.stdout.splitlines()
 
 
-def test_a_pool_is_lent_until_its_borrower_breaks_it_or_ends_with_it(monkeypatch, tmp_path):
-    monkeypatch.setattr("ringzero.processes.short_temporary_folder", lambda: str(tmp_path))
-    with lending.to_children():
-        [first] = borrower()
-        assert borrower() == [first]
-        had, second = borrower(BREAKS_ITS_POOL)
-        assert had == first
-        assert set(second.split()).isdisjoint(first.split())
-        of_its_own = "print(launch(worker, world_size=9).returns[8] > 0)"
-        assert borrower(of_its_own) == [second, "True"]
-        assert borrower("os.kill(os.getpid(), 9)") == [second]  # its last call may still run: the next gets others
-        [third] = borrower()
-        assert set(third.split()).isdisjoint(second.split())
-    assert not any(psutil.pid_exists(int(pid)) for pid in f"{first} {second} {third}".split())
-    assert not [*tmp_path.iterdir()]
+def test_a_pool_is_lent_until_its_borrower_breaks_it_or_ends_with_it(monkeypatch):
+    # Not tmp_path: a socket's name must be short.
+    with tempfile.TemporaryDirectory(prefix="rz-", dir=processes.short_temporary_folder()) as folder:
+        monkeypatch.setattr("ringzero.processes.short_temporary_folder", lambda: folder)
+        with lending.to_children():
+            [first] = borrower()
+            assert borrower() == [first]
+            had, second = borrower(BREAKS_ITS_POOL)
+            assert had == first
+            assert set(second.split()).isdisjoint(first.split())
+            of_its_own = "print(launch(worker, world_size=9).returns[8] > 0)"
+            assert borrower(of_its_own) == [second, "True"]
+            assert borrower("os.kill(os.getpid(), 9)") == [second]  # its last call may still run: the next gets others
+            [third] = borrower()
+            assert set(third.split()).isdisjoint(second.split())
+        assert not any(psutil.pid_exists(int(pid)) for pid in f"{first} {second} {third}".split())
+        assert not os.listdir(folder)
     assert LENDER not in os.environ

@@ -69,11 +69,11 @@ def _check(replica_of: Callable[[torch.Tensor], Any], optimizer: torch.optim.Opt
                     f"shape {tuple(parameter.shape)} as dense ones; take another optimizer, such as Adagrad, or "
                     "NaiveDataParallel, which leaves them sparse"
                 )
-    steps = {*map(id, chain.from_iterable(group["params"] for group in optimizer.param_groups))}
     before = _stepped.setdefault(optimizer, WeakKeyDictionary())
-    for holder in [
-        each for _, each in sorted(replicas.items()) if not steps.isdisjoint(map(id, each.trained.values()))
-    ]:
+    of_firsts = {replica_of(group["params"][0]) for group in optimizer.param_groups if group["params"]}
+    for holder in [each for _, each in sorted(replicas.items())]:
+        if holder not in of_firsts and _steps(optimizer).isdisjoint(map(id, holder.trained.values())):
+            continue
         if replica_of(next(iter(holder.trained.values()))) is not holder:
             continue  # the module was wrapped again
         if holder in holders:
@@ -85,13 +85,18 @@ def _check(replica_of: Callable[[torch.Tensor], Any], optimizer: torch.optim.Opt
                 )
             if holder.in_join:
                 raise RuntimeError(f"inside join, this step would use gradients {NO_SYNC.format('...')}")
-            _compare(holder, steps, NO_SYNC)
+            _compare(holder, _steps(optimizer), NO_SYNC)
         in_the_pass = holder.in_backward or holder.optimizer is optimizer  # DDP steps each bucket as it arrives
         alike = not holder.in_join and holder.passes != holder.joined  # or else some ranks made no step since the pass
         if before.get(holder, 0) == holder.passes and alike and not in_the_pass:
-            _compare(holder, steps, NO_PASS)
+            _compare(holder, _steps(optimizer), NO_PASS)
         before[holder] = holder.passes
     behind.before_step(optimizer)
+
+
+def _steps(optimizer: torch.optim.Optimizer) -> set[int]:
+    """The ids of the parameters that it steps."""
+    return {*map(id, chain.from_iterable(group["params"] for group in optimizer.param_groups))}
 
 
 @torch.no_grad()

@@ -83,7 +83,7 @@ class Replica(Module):
         self._syncing = True
         self.passes = 0  # backward passes of all ranks together, those that failed too
         self.joined = -1  # how many passes there were when the last join was over
-        self._weights_compared = False
+        self._weights_compared = self._checked = False
         self._task: int | None = None  # the backward pass that is running, by autograd's number
         self._waiting: list[Parameter] = []  # at most one, whose gradient other hooks of the program may still change
         self._later: tuple[torch.Tensor, Any, torch.Tensor] | None = None  # the mark of the last pass, on a GPU
@@ -112,8 +112,6 @@ class Replica(Module):
     @not_compiled
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         self._check_usable()
-        if torch.is_grad_enabled():
-            self.check_wrapped()
         if any(parameter.requires_grad for parameter in self._frozen):
             self._train_unfrozen()
         trains = self.broadcast_buffers and self._syncing and torch.is_grad_enabled() and self.module.training
@@ -123,6 +121,9 @@ class Replica(Module):
         output = self.module(*args, **kwargs)
         if trains:
             self._has_buffers = False
+        if torch.is_grad_enabled():
+            self.check_wrapped()  # after the pass, which has what is looked at in the processor's cache
+            self._checked = True
         for leaf in tree_leaves(output):
             if isinstance(leaf, torch.Tensor) and leaf.requires_grad:
                 _ = leaf.grad_fn  # found anew for a view that was written to; without that register_hook would crash
@@ -283,7 +284,9 @@ class Replica(Module):
                 agree, self._weights_agree = self._weights_agree, None
                 if agree is not None:
                     agree()
-                self.check_wrapped()
+                if not self._checked:  # by a forward pass
+                    self.check_wrapped()
+                self._checked = False
                 self._check_mark_of_last_pass()
                 self._set_in_backward(True)
                 self._stays = not self._syncing
@@ -411,7 +414,7 @@ class Replica(Module):
         assert gradients is not None
         if not gradients.numel() or gradients.is_sparse:
             return
-        found = (gradients if rounded else _first(gradients)).isnan().any()
+        found = gradients.isnan().any() if rounded else _first(gradients).isnan()
         if found.is_cuda and not (at_once or self._failed or self._owes):  # a wait for the GPU would cost too much here
             here = torch.cuda.current_stream(found.device)
             self._later = found.to("cpu", non_blocking=True), here.record_event(), gradients

@@ -5,7 +5,9 @@ walk over all names takes milliseconds. So the dictionaries in which modules hol
 noted once, and each pass looks whether they hold the same objects: 0.1 ms for 1,000 parameters.
 """
 
+from itertools import chain
 from operator import is_
+from typing import Any
 
 from torch.nn import Module
 
@@ -17,17 +19,16 @@ class Structure:
 
     def __init__(self, module: Module):
         self._dicts: list[dict] = [each for m in module.modules() for each in (m._parameters, m._modules)]
-        self._lengths = [len(each) for each in self._dicts]
-        self._holders = [each for each in self._dicts for _ in each]
-        self._names = [name for each in self._dicts for name in each]
-        self._held = [value for each in self._dicts for value in each.values()]
+        self._held = self._holds_now()
 
     @property
     def differs(self) -> bool:
         """Whether the module holds others by now."""
-        if list(map(len, self._dicts)) != self._lengths:
-            return True
-        return not all(map(is_, map(dict.get, self._holders, self._names), self._held))
+        now = self._holds_now()
+        return len(now) != len(self._held) or not all(map(is_, now, self._held))
+
+    def _holds_now(self) -> list[Any]:
+        return [*chain.from_iterable(map(dict.values, self._dicts))]
 
 
 none_compiled(Structure)

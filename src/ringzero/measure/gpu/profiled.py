@@ -161,6 +161,8 @@ def kernel(device: str, size: int = 2**26) -> Iterator[dict[str, Any]]:
 
     Raises ``Skip`` without a compiler, RuntimeError where the two differ.
     """
+    if " " in torch.__file__:
+        raise Skip(f"torch is in {Path(torch.__file__).parent}, and its build of kernels takes no space in a name")
     if missing := missing_tools(device):
         raise Skip(f"no {' and no '.join(missing)} here; nvcc of torch's CUDA, c++ and ninja compile the kernel")
     with tempfile.TemporaryDirectory(prefix="rz-gpu-") as folder:
@@ -192,7 +194,6 @@ def missing_tools(device: str) -> list[str]:
     """What the operator cannot be compiled without, and is not here."""
     home = _cpp_extension().CUDA_HOME
     missing = [tool for tool in ("ninja", "c++") if shutil.which(tool) is None]
-    missing += ["folder without a space in its name around torch, which its build needs"] * (" " in torch.__file__)
     return ["nvcc"] * (device == "cuda" and not (home and Path(home, "bin/nvcc").is_file())) + missing
 
 
