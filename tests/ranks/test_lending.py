@@ -21,7 +21,7 @@ def worker():
 def kills_worker():
     os.kill(os.getppid(), 9)
 
-print(*launch(worker, world_size=3).returns)
+print(*launch(worker, world_size=3).returns, flush=True)
 """
 BREAKS_ITS_POOL = """
 try:
