@@ -1,6 +1,7 @@
 import functools
 import re
 import shutil
+import signal
 import zlib
 from collections import defaultdict
 from pathlib import Path
@@ -190,6 +191,8 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_configure(config):
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is behind a shell's &, and programs would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     in_turn.thorough = config.getoption("thorough")
 
 
