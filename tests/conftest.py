@@ -1,7 +1,9 @@
 import functools
+import os
 import re
 import shutil
 import signal
+import tempfile
 import zlib
 from collections import defaultdict
 from pathlib import Path
@@ -39,7 +41,7 @@ TURNS = {
     "test_without_a_script_and_on_paper_the_figure_stays": 6, "test_untouched_notebook_gets_nothing": 10,
     "test_wrong_solution_loses_points": 5, "test_wrong_solution_loses_points_with_other_numbers": 50,
     "test_reference_gets_every_point_with_other_numbers": 4, "test_other_numbers_of_ranks": 4,
-    "test_same_points_the_second_time": 2, "test_another_right_solution_gets_every_point": 3,
+    "test_same_points_the_second_time": 2, "test_another_right_solution_gets_every_point": 6,
     "test_the_instructors_cells_need_nothing_of_the_others": 5,
     "test_what_the_table_calls_right_is_right": 8,
     # one case that takes more than ten seconds
@@ -191,6 +193,9 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_configure(config):
+    if not os.access(Path.home(), os.W_OK):  # IPython, matplotlib and uv write there, and complain where they cannot
+        os.environ["HOME"] = home = tempfile.mkdtemp(prefix="rz-home-")
+        config.add_cleanup(functools.partial(shutil.rmtree, home, ignore_errors=True))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is behind a shell's &, and programs would inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
     in_turn.thorough = config.getoption("thorough")

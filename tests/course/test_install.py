@@ -76,7 +76,6 @@ def test_the_lock_file_resolves(python, tmp_path):
         "pip",
         "compile",
         "--quiet",
-        "--no-cache",
         "--system-certs",
         "--python-version",
         python,

@@ -169,6 +169,10 @@ class Recorder:
         if offset is not None:
             TIME_AND_THREAD.pack_into(self._memory, offset + WAIT, time.time(), self._thread())
 
+    def was_not_waited_for(self, offset: int) -> None:
+        """Take back what was noted of waiting for the operation recorded at ``offset``."""
+        TIME.pack_into(self._memory, offset + WAIT, 0.0)
+
     def was_dropped(self, offset: int) -> None:
         """Note that the handle of the operation recorded at ``offset`` is gone, and nobody has waited for it."""
         with contextlib.suppress(ValueError):  # the file is closed

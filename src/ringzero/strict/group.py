@@ -83,10 +83,25 @@ class StrictWork(dist.Work):
         return self._outputs
 
     def get_future(self):
-        """A future, for torch's own data parallelism. It is over at once, because whoever asks waits for it anyway."""
-        future = torch.futures.Future()
-        future.set_result(self.result())
-        return future
+        """A future, which is over at once; that the program waits is noted when it calls the future's ``wait``."""
+        outputs = self.result()
+        for pending in self._entry:
+            pending.has_not_waited()
+        return OverAtOnce(self._entry, outputs)
+
+
+class OverAtOnce(torch.futures.Future):
+    """The future of operations that are over."""
+
+    def __init__(self, entry: list[Pending], outputs: list[torch.Tensor]):
+        super().__init__()
+        self._entry = entry
+        self.set_result(outputs)
+
+    def wait(self):
+        for pending in self._entry:
+            pending.wait()
+        return super().wait()
 
 
 class StrictProcessGroup(dist.ProcessGroup):

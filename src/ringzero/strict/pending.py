@@ -84,6 +84,11 @@ class Pending:
         if self.recorded is not None:
             self.recorded[0].was_waited_for(self.recorded[1])
 
+    def has_not_waited(self) -> None:
+        """It was over before the program asked to wait for it."""
+        if self.recorded is not None and self.recorded[1] is not None:
+            self.recorded[0].was_not_waited_for(self.recorded[1])
+
     def settle(self) -> None:
         """Block this thread until it is over, and let the results be seen. Raises what went wrong."""
         if not self.is_over() and self.recorded is not None:
