@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import signal
+import time
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -108,12 +109,22 @@ def test_lower_precision_and_loss_scaling_are_the_same_in_every_home(tmp_path):
             assert all(torch.equal(each, got[-1]) for each in got)
 
 
-def stepping_late():
+class Slow(torch.optim.AdamW):
+    """The next step is asked for long before this one is done."""
+
+    @torch.no_grad()
+    def step(self):
+        time.sleep(0.02)
+        super().step()
+
+
+def stepping_late(optimizer):
     """``Host(delayed=True)`` beside a loop that uses each gradient one step later, and both beside plain training."""
     torch.manual_seed(0)
     module = awkward.mlp()
     plain, never = copy.deepcopy(module), copy.deepcopy(module)
-    model = ZeroStage2(module, torch.optim.AdamW, lr=0.05, home=Host(delayed=True), bucket_cap_mb=1e-4)
+    home = Host(delayed=True)
+    model = ZeroStage2(module, optimizer, lr=0.05, home=home, elementwise=True, bucket_cap_mb=1e-4)
     scheduler = torch.optim.lr_scheduler.StepLR(model.optimizer, 2, 0.5)
     stepped = torch.optim.AdamW(plain.parameters(), lr=0.05)
     stepped_schedule = torch.optim.lr_scheduler.StepLR(stepped, 2, 0.5)
@@ -146,8 +157,9 @@ def stepping_late():
     return differ, same, other
 
 
-def test_a_delayed_step_uses_parameters_one_step_older_and_nothing_else():
-    assert launch(stepping_late, world_size=1).returns == [([False] * 6, True, True)]
+@pytest.mark.parametrize("optimizer", [torch.optim.AdamW, Slow])
+def test_a_delayed_step_uses_parameters_one_step_older_and_nothing_else(optimizer):
+    assert launch(stepping_late, optimizer, world_size=1).returns == [([False] * 6, True, True)]
 
 
 def written_whole(make):

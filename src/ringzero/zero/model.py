@@ -425,7 +425,7 @@ class ZeroModel(Joinable):
                 "a step in float16 without loss scaling: gradients below 6e-8 are zero there. Take zero.GradScaler, "
                 "and its step(model) in place of model.step(); or mixed_precision=torch.bfloat16"
             )
-        for vector in self.vectors:
+        for vector in () if self.home.delayed else self.vectors:
             vector.master.grad = None
         self.steps_now = True
         try:
