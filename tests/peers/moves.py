@@ -187,12 +187,16 @@ class Run:
             self.scaler.unscale_(self.stepped)
 
     def step(self):
-        before = [p.detach().clone() for p in self.module.parameters()] if self.rank is None else []
         if self.scaler is None:
-            self.trainer.step()
+            self.goes(self.trainer.step)
         else:
-            self.scaler.step(self.stepped)
+            self.goes(self.scaler.step, self.stepped)
             self.scaler.update()
+
+    def goes(self, step, *given):
+        """Call ``step``, and note in one process how far the parameters went."""
+        before = [p.detach().clone() for p in self.module.parameters()] if self.rank is None else []
+        step(*given)
         moved = [(p - old).abs().max().item() for p, old in zip(self.module.parameters(), before, strict=False)
                  if p.numel()]  # fmt: skip
         self.moved += max(moved, default=0.0)
@@ -675,7 +679,7 @@ def zero_grad_before(run):
 def another_optimizer(run):
     run.backward(run.loss())
     run.unscale()
-    torch.optim.SGD([p for p in run.module.parameters() if p.requires_grad], lr=0.05).step()
+    run.goes(torch.optim.SGD([p for p in run.module.parameters() if p.requires_grad], lr=0.05).step)
     run.zero_grad()
 
 
@@ -695,7 +699,8 @@ def scheduler(run):
 
 @move("optimizer")
 def closure(run):
-    if run.scaler is not None:
+    if run.scaler is not None:  # which takes none
+        run.zero_grad()
         return run.train()
 
     def of_loss():
@@ -704,7 +709,7 @@ def closure(run):
         loss.backward()
         return loss
 
-    (run.trainer.model if hasattr(run.trainer.model, "step") else run.trainer.optimizer).step(of_loss)
+    run.goes((run.trainer.model if hasattr(run.trainer.model, "step") else run.trainer.optimizer).step, of_loss)
     run.zero_grad()
 
 
@@ -713,7 +718,7 @@ def scaler(run):
     scale, stepped = run.trainer.scaler(init_scale=1024.0)
     for _ in range(2):
         scale.scale(run.loss()).backward()
-        scale.step(stepped)
+        run.goes(scale.step, stepped)
         scale.update()
         run.zero_grad()
 
@@ -727,7 +732,7 @@ def scaler_and_clip(run):
             scale.scale(run.loss() / passes_).backward()
     scale.unscale_(stepped)
     run.note("norm", run.trainer.clip(0.1))
-    scale.step(stepped)
+    run.goes(scale.step, stepped)
     scale.update()
     run.zero_grad()
 
