@@ -228,6 +228,22 @@ def test_what_is_right_is_trained_as_in_one_process(change):
             torch.testing.assert_close(state, alone, rtol=0, atol=1e-12, msg=kind)
 
 
+def called_without_the_wrapper():
+    errors = {}
+    for kind, wrap in KINDS.items():
+        net = Net(0)
+        model, (x, y) = wrap(net), data(0)
+        model(x)  # of which no backward pass comes
+        adapter(net)
+        errors[kind] = error_of(lambda net=net, x=x, y=y: (net(x) - y).square().mean().backward())
+    return errors
+
+
+def test_a_module_that_is_called_without_its_wrapper_is_looked_at_too():
+    for errors in launch(called_without_the_wrapper, world_size=2).returns:
+        assert all(REFUSED[adapter] in error for error in errors.values()), errors
+
+
 def looked_at_without_gradients():
     """A probe that is only evaluated is no part of training, and may leave again; a forward pass of the module itself
     is seen, too."""

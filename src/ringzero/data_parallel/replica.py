@@ -83,7 +83,7 @@ class Replica(Module):
         self._syncing = True
         self.passes = 0  # backward passes of all ranks together, those that failed too
         self.joined = -1  # how many passes there were when the last join was over
-        self._weights_compared = self._checked = False
+        self._weights_compared = False
         self._task: int | None = None  # the backward pass that is running, by autograd's number
         self._waiting: list[Parameter] = []  # at most one, whose gradient other hooks of the program may still change
         self._later: tuple[torch.Tensor, Any, torch.Tensor] | None = None  # the mark of the last pass, on a GPU
@@ -123,7 +123,6 @@ class Replica(Module):
             self._has_buffers = False
         if torch.is_grad_enabled():
             self.check_wrapped()  # after the pass, which has what is looked at in the processor's cache
-            self._checked = True
         for leaf in tree_leaves(output):
             if isinstance(leaf, torch.Tensor) and leaf.requires_grad:
                 _ = leaf.grad_fn  # found anew for a view that was written to; without that register_hook would crash
@@ -278,15 +277,13 @@ class Replica(Module):
 
     def _hook(self, parameter: Parameter) -> None:  # autograd calls it when parameter.grad is complete
         if self._syncing or self.hooks_in_no_sync:
-            if self._task is None:
+            if self._task is None:  # it came to none of our outputs: the module was called without its wrapper
                 self._backward_reaches_output(parameter)
+                self.check_wrapped()
             if not self._in_backward:
                 agree, self._weights_agree = self._weights_agree, None
                 if agree is not None:
                     agree()
-                if not self._checked:  # by a forward pass
-                    self.check_wrapped()
-                self._checked = False
                 self._check_mark_of_last_pass()
                 self._set_in_backward(True)
                 self._stays = not self._syncing
