@@ -24,7 +24,7 @@ install:
 	@$(STEP) "$(SYSTEM_PYTHON)" src/install.py $(if $(filter file,$(origin PYTHON)),,--this-python)
 
 labs: install
-	@$(STEP) $(BIN)/python -m ringzero.grading.build_labs
+	@$(STEP) $(BIN)/python -m ringzero_course.grading.build_labs
 	@echo "The labs are ready: 'make lab' in another terminal opens them."
 
 lab: labs
@@ -32,7 +32,7 @@ lab: labs
 
 class: install
 	@echo "Grading three sample submissions, one of which hangs: about a minute."
-	@$(STEP) $(BIN)/python -m ringzero.authoring.sample_class --only perfect partly_right hangs
+	@$(STEP) $(BIN)/python -m ringzero_course.authoring.sample_class --only perfect partly_right hangs
 
 book: install
 	@echo "Running and building the pages: about five minutes the first time; later those that changed."

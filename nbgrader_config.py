@@ -1,10 +1,10 @@
-"""nbgrader's settings: the course directory is ``course/``, and submissions run as ``ringzero.grading`` says."""
+"""nbgrader's settings: the course directory is ``course/``, and submissions run as ``ringzero_course.grading`` says."""
 
 import os
 from pathlib import Path
 
-from ringzero.grading.autograde import install
-from ringzero.grading.course import GRADEBOOK
+from ringzero_course.grading.autograde import install
+from ringzero_course.grading.course import GRADEBOOK
 
 install()
 
@@ -23,13 +23,13 @@ c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedb
 # In place of nbgrader's own Execute, which trusts the notebook to end.
 c.Autograde.sanitize_preprocessors = [
     "nbgrader.preprocessors.ClearOutput",
-    "ringzero.grading.restore.RestoreCells",
+    "ringzero_course.grading.restore.RestoreCells",
     "nbgrader.preprocessors.OverwriteKernelspec",
     "nbgrader.preprocessors.OverwriteCells",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 c.Autograde.autograde_preprocessors = [
-    "ringzero.grading.execute.ExecuteWithPapermill",
+    "ringzero_course.grading.execute.ExecuteWithPapermill",
     "nbgrader.preprocessors.LimitOutput",
     "nbgrader.preprocessors.SaveAutoGrades",
     "nbgrader.preprocessors.AssignLatePenalties",
@@ -40,17 +40,17 @@ c.ExecuteWithPapermill.cell_seconds = 120.0
 c.ExecuteWithPapermill.notebook_seconds = 300.0
 
 # The feedback page: the score and what to look at on top, nothing of the hidden tests.
-c.GenerateFeedback.exporter_class = "ringzero.grading.feedback.FeedbackPage"
+c.GenerateFeedback.exporter_class = "ringzero_course.grading.feedback.FeedbackPage"
 c.FeedbackPage.preprocessors = []
-c.FeedbackPage.filters = {"markdown2html": "ringzero.grading.harmless.rendered"}
+c.FeedbackPage.filters = {"markdown2html": "ringzero_course.grading.harmless.rendered"}
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
-    "ringzero.grading.feedback.ForTheStudent",
+    "ringzero_course.grading.feedback.ForTheStudent",
 ]
 
 # The formgrader shows what students wrote on a page of the Jupyter server: no scripts.
-c.HTMLExporter.preprocessors = ["ringzero.grading.harmless.Harmless"]
-c.HTMLExporter.filters = {"markdown2html": "ringzero.grading.harmless.rendered"}
+c.HTMLExporter.preprocessors = ["ringzero_course.grading.harmless.Harmless"]
+c.HTMLExporter.filters = {"markdown2html": "ringzero_course.grading.harmless.rendered"}
 
 # `nbgrader validate` runs a notebook with nbgrader's own Execute; a cell of ours may take longer than its 30 s.
 c.Execute.timeout = 120

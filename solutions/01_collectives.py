@@ -26,7 +26,7 @@ WORLD_SIZE = 4
 DEVICE = "auto"
 
 # %%
-from ringzero.lab import check_parameters, draw, launch, written
+from ringzero_course.lab import check_parameters, draw, launch, written
 
 check_parameters()
 
@@ -34,7 +34,7 @@ import torch
 import torch.distributed as dist
 
 from ringzero.collectives import ALGORITHMS
-from ringzero.figures import before_after, spacetime
+from ringzero_course.figures import before_after, spacetime
 
 # %% [markdown]
 # ## What you build with
@@ -144,7 +144,7 @@ def broadcast(tensor, root):
 
 
 # %% nbgrader={"grade_id": "test_broadcast", "grade": true, "points": 2}
-from ringzero.lab import Check, traffic
+from ringzero_course.lab import Check, traffic
 
 check = Check("broadcast", points=2, world_size=WORLD_SIZE, device=DEVICE)
 check.is_the("broadcast", traffic.once())
@@ -188,7 +188,7 @@ def reduce(tensor, root):
 
 
 # %% nbgrader={"grade_id": "test_reduce", "grade": true, "points": 3}
-from ringzero.lab import Check, traffic
+from ringzero_course.lab import Check, traffic
 
 check = Check("reduce", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.is_the("reduce", traffic.once())
@@ -227,7 +227,7 @@ def gather(tensor, root):
 
 
 # %% nbgrader={"grade_id": "test_gather", "grade": true, "points": 2}
-from ringzero.lab import Check, traffic
+from ringzero_course.lab import Check, traffic
 
 check = Check("gather", points=2, world_size=WORLD_SIZE, device=DEVICE)
 check.is_the("gather", traffic.flat("gather"))
@@ -263,7 +263,7 @@ def scatter(tensor, root):
 
 
 # %% nbgrader={"grade_id": "test_scatter", "grade": true, "points": 2}
-from ringzero.lab import Check, traffic
+from ringzero_course.lab import Check, traffic
 
 check = Check("scatter", points=2, world_size=WORLD_SIZE, device=DEVICE)
 check.is_the("scatter", traffic.flat("scatter"))
@@ -305,7 +305,7 @@ def all_gather(tensor):
 
 
 # %% nbgrader={"grade_id": "test_all_gather", "grade": true, "points": 3}
-from ringzero.lab import Check, traffic
+from ringzero_course.lab import Check, traffic
 
 check = Check("all_gather", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.is_the("all_gather", traffic.nobody_in_the_middle())
@@ -347,7 +347,7 @@ def reduce_scatter(tensor):
 
 
 # %% nbgrader={"grade_id": "test_reduce_scatter", "grade": true, "points": 3}
-from ringzero.lab import Check, traffic
+from ringzero_course.lab import Check, traffic
 
 check = Check("reduce_scatter", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.is_the("reduce_scatter", traffic.nobody_in_the_middle())
@@ -385,7 +385,7 @@ def all_to_all(tensor):
 
 
 # %% nbgrader={"grade_id": "test_all_to_all", "grade": true, "points": 3}
-from ringzero.lab import Check, traffic
+from ringzero_course.lab import Check, traffic
 
 check = Check("all_to_all", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.is_the("all_to_all", traffic.nobody_in_the_middle())
@@ -423,7 +423,7 @@ def all_reduce(tensor):
 
 
 # %% nbgrader={"grade_id": "test_all_reduce", "grade": true, "points": 2}
-from ringzero.lab import Check, traffic
+from ringzero_course.lab import Check, traffic
 
 check = Check("all_reduce", points=2, world_size=WORLD_SIZE, device=DEVICE)
 check.is_the("all_reduce", traffic.nobody_in_the_middle(rounds=2))
@@ -509,7 +509,7 @@ def tree_broadcast(tensor, root):
 
 
 # %% nbgrader={"grade_id": "test_tree_broadcast", "grade": true, "points": 4}
-from ringzero.lab import Check, traffic
+from ringzero_course.lab import Check, traffic
 
 check = Check("tree_broadcast", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.is_the("broadcast", traffic.tree())
@@ -550,8 +550,8 @@ def barrier():
 
 
 # %% nbgrader={"grade_id": "test_barrier", "grade": true, "points": 4}
-from ringzero.lab import Check
-from ringzero.lab.subjects import rings
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import rings
 
 check = Check("barrier", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(rings.barrier)

@@ -26,7 +26,7 @@ WORLD_SIZE = 4
 DEVICE = "auto"
 
 # %%
-from ringzero.lab import check_parameters, draw, explore, launch, written
+from ringzero_course.lab import check_parameters, draw, explore, launch, written
 
 check_parameters()
 
@@ -127,7 +127,7 @@ def pipelined_broadcast(tensor, root, chunks):
 
 
 # %% nbgrader={"grade_id": "test_pipelined_broadcast", "grade": true, "points": 4}
-from ringzero.lab import Check, traffic
+from ringzero_course.lab import Check, traffic
 
 check = Check("pipelined_broadcast", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.is_the("broadcast", traffic.chain(), chunks=(8, 6, 4, 7))
@@ -186,7 +186,7 @@ def ring_reduce_scatter(tensor):
 
 
 # %% nbgrader={"grade_id": "test_ring_reduce_scatter", "grade": true, "points": 5}
-from ringzero.lab import Check, traffic
+from ringzero_course.lab import Check, traffic
 
 check = Check("ring_reduce_scatter", points=5, world_size=WORLD_SIZE, device=DEVICE)
 check.is_the("reduce_scatter", traffic.ring("reduce_scatter"))
@@ -229,7 +229,7 @@ def ring_all_gather(tensor):
 
 
 # %% nbgrader={"grade_id": "test_ring_all_gather", "grade": true, "points": 3}
-from ringzero.lab import Check, traffic
+from ringzero_course.lab import Check, traffic
 
 check = Check("ring_all_gather", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.is_the("all_gather", traffic.ring("all_gather"))
@@ -262,7 +262,7 @@ def ring_all_reduce(tensor):
 
 
 # %% nbgrader={"grade_id": "test_ring_all_reduce", "grade": true, "points": 4}
-from ringzero.lab import Check, traffic
+from ringzero_course.lab import Check, traffic
 
 check = Check("ring_all_reduce", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.is_the("all_reduce", traffic.ring("all_reduce"))
@@ -290,8 +290,8 @@ def ring_seconds(size, world_size, alpha, beta):
 
 
 # %% nbgrader={"grade_id": "test_ring_seconds", "grade": true, "points": 2}
-from ringzero.lab import Check
-from ringzero.lab.subjects import rings
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import rings
 
 check = Check("ring_seconds", points=2, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(rings.ring_seconds)
@@ -320,8 +320,8 @@ def bus_bandwidth(size, seconds, world_size):
 
 
 # %% nbgrader={"grade_id": "test_bus_bandwidth", "grade": true, "points": 2}
-from ringzero.lab import Check
-from ringzero.lab.subjects import rings
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import rings
 
 check = Check("bus_bandwidth", points=2, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(rings.bus_bandwidth)
@@ -382,8 +382,8 @@ def fit_alpha_beta(sizes, seconds, world_size):
 
 
 # %% nbgrader={"grade_id": "test_fit_alpha_beta", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import rings
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import rings
 
 check = Check("fit_alpha_beta", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(rings.fit_alpha_beta)

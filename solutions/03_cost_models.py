@@ -26,7 +26,7 @@ WORLD_SIZE = 4
 DEVICE = "auto"
 
 # %%
-from ringzero.lab import check_parameters, launch, written
+from ringzero_course.lab import check_parameters, launch, written
 
 check_parameters()
 
@@ -40,7 +40,7 @@ import torch.distributed as dist
 import ringzero
 from ringzero.collectives import ALGORITHMS
 from ringzero.costs import alpha_beta
-from ringzero.figures import chart, spacetime
+from ringzero_course.figures import chart, spacetime
 
 # %% [markdown]
 # ## A schedule is data
@@ -89,8 +89,8 @@ def count(schedule):
 
 
 # %% nbgrader={"grade_id": "test_count", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import prices
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import prices
 
 check = Check("count", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(prices.count)
@@ -135,8 +135,8 @@ def ring_cost(n):
 
 
 # %% nbgrader={"grade_id": "test_ring_cost", "grade": true, "points": 2}
-from ringzero.lab import Check
-from ringzero.lab.subjects import prices
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import prices
 
 check = Check("ring_cost", points=2, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(prices.ring_cost)
@@ -168,8 +168,8 @@ def tree_cost(n):
 
 
 # %% nbgrader={"grade_id": "test_tree_cost", "grade": true, "points": 2}
-from ringzero.lab import Check
-from ringzero.lab.subjects import prices
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import prices
 
 check = Check("tree_cost", points=2, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(prices.tree_cost)
@@ -208,8 +208,8 @@ def doubling_cost(n):
 
 
 # %% nbgrader={"grade_id": "test_doubling_cost", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import prices
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import prices
 
 check = Check("doubling_cost", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(prices.doubling_cost)
@@ -246,8 +246,8 @@ def halving_doubling_cost(n):
 
 
 # %% nbgrader={"grade_id": "test_halving_doubling_cost", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import prices
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import prices
 
 check = Check("halving_doubling_cost", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(prices.halving_doubling_cost)
@@ -314,8 +314,8 @@ def crossover(first, second, alpha, beta):
 
 
 # %% nbgrader={"grade_id": "test_crossover", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import prices
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import prices
 
 check = Check("crossover", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(prices.crossover)
@@ -405,8 +405,8 @@ def best_chunks(n, size, alpha, beta):
 
 
 # %% nbgrader={"grade_id": "test_best_chunks", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import prices
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import prices
 
 check = Check("best_chunks", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(prices.best_chunks)
@@ -462,8 +462,8 @@ def bandwidths(line, collective, n):
 
 
 # %% nbgrader={"grade_id": "test_bandwidths", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import prices
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import prices
 
 check = Check("bandwidths", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(prices.bandwidths)
@@ -504,8 +504,8 @@ def state_bytes(params, stage, n):
 
 
 # %% nbgrader={"grade_id": "test_state_bytes", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import prices
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import prices
 
 check = Check("state_bytes", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(prices.state_bytes)
@@ -540,8 +540,8 @@ def least_ranks(params, stage, memory):
 
 
 # %% nbgrader={"grade_id": "test_least_ranks", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import prices
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import prices
 
 check = Check("least_ranks", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(prices.least_ranks)

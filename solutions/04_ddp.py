@@ -30,7 +30,7 @@ WORLD_SIZE = 4
 DEVICE = "auto"
 
 # %%
-from ringzero.lab import check_parameters, launch, slide, written
+from ringzero_course.lab import check_parameters, launch, slide, written
 
 check_parameters()
 
@@ -40,8 +40,8 @@ from contextlib import contextmanager
 import torch
 import torch.distributed as dist
 
-from ringzero.figures import timeline
-from ringzero.lab.harness.training import Model, batch
+from ringzero_course.figures import timeline
+from ringzero_course.lab.harness.training import Model, batch
 
 # %% [markdown]
 # ## The model, and who sees what
@@ -98,8 +98,8 @@ def loss_of_part(model, x, y):
 
 
 # %% nbgrader={"grade_id": "test_loss_of_part", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import replicas
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import replicas
 
 check = Check("loss_of_part", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(replicas.loss_of_part)
@@ -139,8 +139,8 @@ def start_alike(module):
 
 
 # %% nbgrader={"grade_id": "test_start_alike", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import replicas
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import replicas
 
 check = Check("start_alike", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(replicas.start_alike)
@@ -178,8 +178,8 @@ def average_in_hooks(module):
 
 
 # %% nbgrader={"grade_id": "test_average_in_hooks", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import replicas
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import replicas
 
 check = Check("average_in_hooks", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(replicas.average_in_hooks)
@@ -226,8 +226,8 @@ def assign(sizes, cap):
 
 
 # %% nbgrader={"grade_id": "test_assign", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import replicas
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import replicas
 
 check = Check("assign", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(replicas.assign)
@@ -303,8 +303,8 @@ class Bucket:
 
 
 # %% nbgrader={"grade_id": "test_Bucket", "grade": true, "points": 4}
-from ringzero.lab import Check
-from ringzero.lab.subjects import replicas
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import replicas
 
 check = Check("Bucket", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(replicas.bucket)
@@ -377,8 +377,8 @@ class Overlapped(torch.nn.Module):
 
 
 # %% nbgrader={"grade_id": "test_Overlapped", "grade": true, "points": 6}
-from ringzero.lab import Check
-from ringzero.lab.subjects import replicas
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import replicas
 
 check = Check("Overlapped", points=6, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(replicas.overlapped)
@@ -436,8 +436,8 @@ class Accumulating(Overlapped):
 
 
 # %% nbgrader={"grade_id": "test_Accumulating", "grade": true, "points": 4}
-from ringzero.lab import Check
-from ringzero.lab.subjects import replicas
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import replicas
 
 check = Check("Accumulating", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(replicas.accumulating)
@@ -497,8 +497,8 @@ class DDP(Accumulating):
 
 
 # %% nbgrader={"grade_id": "test_DDP", "grade": true, "points": 5}
-from ringzero.lab import Check
-from ringzero.lab.subjects import replicas
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import replicas
 
 check = Check("DDP", points=5, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(replicas.ddp)

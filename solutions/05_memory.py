@@ -29,9 +29,9 @@ import html
 
 import torch
 
-from ringzero.figures import memory_timeline
-from ringzero.lab import check_parameters, launch, written
 from ringzero.record.memory import KINDS, History, MemoryTimeline
+from ringzero_course.figures import memory_timeline
+from ringzero_course.lab import check_parameters, launch, written
 
 check_parameters()
 
@@ -160,8 +160,8 @@ def adam_step(parameter, gradient, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)
 
 
 # %% nbgrader={"grade_id": "test_adam_step", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import memory
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import memory
 
 check = Check("adam_step", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(memory.adam)
@@ -221,8 +221,8 @@ def adamw_step(parameter, gradient, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8
 
 
 # %% nbgrader={"grade_id": "test_adamw_step", "grade": true, "points": 2}
-from ringzero.lab import Check
-from ringzero.lab.subjects import memory
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import memory
 
 check = Check("adamw_step", points=2, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(memory.adamw)
@@ -259,8 +259,8 @@ def gpt_parameters(layers, hidden, vocab, positions, tied=True):
 
 
 # %% nbgrader={"grade_id": "test_gpt_parameters", "grade": true, "points": 2}
-from ringzero.lab import Check
-from ringzero.lab.subjects import memory
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import memory
 
 check = Check("gpt_parameters", points=2, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(memory.parameters)
@@ -314,8 +314,8 @@ def model_states(params, optimizer="adam", precision="mixed", stage=0, n=1):
 
 
 # %% nbgrader={"grade_id": "test_model_states", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import memory
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import memory
 
 check = Check("model_states", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(memory.states)
@@ -380,8 +380,8 @@ def activation_bytes(batch, sequence, hidden, heads, element=2, mask=1):
 
 
 # %% nbgrader={"grade_id": "test_activation_bytes", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import memory
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import memory
 
 check = Check("activation_bytes", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(memory.activations)
@@ -445,8 +445,8 @@ def kept_bytes(layers, batch, sequence, hidden, heads, recomputation="none", ele
 
 
 # %% nbgrader={"grade_id": "test_kept_bytes", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import memory
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import memory
 
 check = Check("kept_bytes", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(memory.kept)
@@ -511,8 +511,8 @@ class Recomputed(torch.autograd.Function):
 
 
 # %% nbgrader={"grade_id": "test_checkpointed", "grade": true, "points": 5}
-from ringzero.lab import Check
-from ringzero.lab.subjects import memory
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import memory
 
 check = Check("checkpointed", points=5, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(memory.recomputation)
@@ -579,8 +579,8 @@ def largest_batch(memory, layers, hidden, heads, vocab, sequence, stage=0, n=1, 
 
 
 # %% nbgrader={"grade_id": "test_largest_batch", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import memory
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import memory
 
 check = Check("largest_batch", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(memory.largest_batch)

@@ -29,7 +29,7 @@ WORLD_SIZE = 4
 DEVICE = "auto"
 
 # %%
-from ringzero.lab import check_parameters, launch, slide, written
+from ringzero_course.lab import check_parameters, launch, slide, written
 
 check_parameters()
 
@@ -117,8 +117,8 @@ def plan(stage, params, n):
 
 
 # %% nbgrader={"grade_id": "test_plan", "grade": true, "points": 2}
-from ringzero.lab import Check
-from ringzero.lab.subjects import sharding
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import sharding
 
 check = Check("plan", points=2, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(sharding.plan)
@@ -166,8 +166,8 @@ class Flat:
 
 
 # %% nbgrader={"grade_id": "test_Flat", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import sharding
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import sharding
 
 check = Check("Flat", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(sharding.flat)
@@ -204,8 +204,8 @@ def mean_gradient(flat):
 
 
 # %% nbgrader={"grade_id": "test_mean_gradient", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import sharding
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import sharding
 
 check = Check("mean_gradient", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(sharding.mean_gradient)
@@ -264,8 +264,8 @@ class Zero1:
 
 
 # %% nbgrader={"grade_id": "test_Zero1", "grade": true, "points": 4}
-from ringzero.lab import Check
-from ringzero.lab.subjects import sharding
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import sharding
 
 check = Check("Zero1", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(sharding.stage_1)
@@ -320,8 +320,8 @@ class Zero2(Zero1):
 
 
 # %% nbgrader={"grade_id": "test_Zero2", "grade": true, "points": 5}
-from ringzero.lab import Check
-from ringzero.lab.subjects import sharding
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import sharding
 
 check = Check("Zero2", points=5, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(sharding.stage_2)
@@ -365,8 +365,8 @@ def clip(shards, max_norm):
 
 
 # %% nbgrader={"grade_id": "test_clip", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import sharding
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import sharding
 
 check = Check("clip", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(sharding.clip)
@@ -427,8 +427,8 @@ class Sharded(Flat):
 
 
 # %% nbgrader={"grade_id": "test_Sharded", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import sharding
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import sharding
 
 check = Check("Sharded", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(sharding.sharded)
@@ -493,8 +493,8 @@ class Zero3(Zero2):
 
 
 # %% nbgrader={"grade_id": "test_Zero3", "grade": true, "points": 6}
-from ringzero.lab import Check
-from ringzero.lab.subjects import sharding
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import sharding
 
 check = Check("Zero3", points=6, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(sharding.stage_3)
@@ -539,8 +539,8 @@ def checkpoint(module, zero):
 
 
 # %% nbgrader={"grade_id": "test_checkpoint", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import sharding
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import sharding
 
 check = Check("checkpoint", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(sharding.checkpoint)
@@ -561,8 +561,8 @@ check.score()
 
 
 # %%
-from ringzero.lab.subjects import sharding
 from ringzero.record.operation import bytes_sent
+from ringzero_course.lab.subjects import sharding
 
 
 def one_step(zero):
@@ -596,8 +596,8 @@ if written("plan", "Flat", "mean_gradient", "Zero1", "Zero2", "Sharded", "Zero3"
 
 # %%
 def draw_two_steps(stage):
-    from ringzero.figures import memory_timeline
     from ringzero.record.memory import History
+    from ringzero_course.figures import memory_timeline
 
     zero = (Zero1, Zero2, Zero3)[stage - 1]
     *_, history = steps_of(zero)

@@ -31,8 +31,8 @@ WORLD_SIZE = 4
 DEVICE = "auto"
 
 # %%
-from ringzero.lab import check_parameters, cluster, written
-from ringzero.lab.subjects.overlapping import make_layers
+from ringzero_course.lab import check_parameters, cluster, written
+from ringzero_course.lab.subjects.overlapping import make_layers
 
 check_parameters()
 
@@ -44,11 +44,11 @@ import torch
 import torch.distributed as dist
 
 from ringzero.costs import alpha_beta, overlap
-from ringzero.figures import chart, timeline
 from ringzero.record.operation import COMPUTE, Operation
 from ringzero.steps import planner
 from ringzero.steps.plan import Cluster, Plan, estimate
 from ringzero.steps.transformer import MODELS
+from ringzero_course.figures import chart, timeline
 
 # %% [markdown]
 # ## 1. Enough tokens
@@ -81,8 +81,8 @@ def least_tokens(flops, bandwidth, n, element):
 
 
 # %% nbgrader={"grade_id": "test_least_tokens", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import overlapping
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import overlapping
 
 check = Check("least_tokens", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(overlapping.least_tokens)
@@ -118,8 +118,8 @@ def reached(size, n, alpha, beta):
 
 
 # %% nbgrader={"grade_id": "test_reached", "grade": true, "points": 2}
-from ringzero.lab import Check
-from ringzero.lab.subjects import overlapping
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import overlapping
 
 check = Check("reached", points=2, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(overlapping.reached)
@@ -165,8 +165,8 @@ def largest_degree(flops, bandwidth, width, element):
 
 
 # %% nbgrader={"grade_id": "test_largest_degree", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import overlapping
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import overlapping
 
 check = Check("largest_degree", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(overlapping.largest_degree)
@@ -223,8 +223,8 @@ def all_reduces(backwards, sizes, cap, alpha, beta):
 
 
 # %% nbgrader={"grade_id": "test_all_reduces", "grade": true, "points": 5}
-from ringzero.lab import Check
-from ringzero.lab.subjects import overlapping
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import overlapping
 
 check = Check("all_reduces", points=5, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(overlapping.all_reduces)
@@ -287,8 +287,8 @@ def exposed(operations):
 
 
 # %% nbgrader={"grade_id": "test_exposed", "grade": true, "points": 4}
-from ringzero.lab import Check
-from ringzero.lab.subjects import overlapping
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import overlapping
 
 check = Check("exposed", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(overlapping.exposed)
@@ -322,8 +322,8 @@ def best_cap(backwards, sizes, caps, alpha, beta):
 
 
 # %% nbgrader={"grade_id": "test_best_cap", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import overlapping
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import overlapping
 
 check = Check("best_cap", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(overlapping.best_cap)
@@ -377,8 +377,8 @@ def forward_pass(gathers, forwards, ahead):
 
 
 # %% nbgrader={"grade_id": "test_forward_pass", "grade": true, "points": 4}
-from ringzero.lab import Check
-from ringzero.lab.subjects import overlapping
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import overlapping
 
 check = Check("forward_pass", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(overlapping.forward_pass)
@@ -423,8 +423,8 @@ def least_micro_batches(stages, share, pieces):
 
 
 # %% nbgrader={"grade_id": "test_least_micro_batches", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import overlapping
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import overlapping
 
 check = Check("least_micro_batches", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(overlapping.least_micro_batches)
@@ -460,8 +460,8 @@ def kept(i, stages, micro_batches):
 
 
 # %% nbgrader={"grade_id": "test_kept", "grade": true, "points": 2}
-from ringzero.lab import Check
-from ringzero.lab.subjects import overlapping
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import overlapping
 
 check = Check("kept", points=2, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(overlapping.kept)
@@ -519,8 +519,8 @@ def straggler(enters, worth):
 
 
 # %% nbgrader={"grade_id": "test_straggler", "grade": true, "points": 4}
-from ringzero.lab import Check
-from ringzero.lab.subjects import overlapping
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import overlapping
 
 check = Check("straggler", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(overlapping.straggler)
@@ -571,8 +571,8 @@ def backward_pass(layers, cap):
 
 
 # %% nbgrader={"grade_id": "test_backward_pass", "grade": true, "points": 5}
-from ringzero.lab import Check
-from ringzero.lab.subjects import overlapping
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import overlapping
 
 check = Check("backward_pass", points=5, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(overlapping.backward_pass)
@@ -702,8 +702,8 @@ def plan(nodes):
 
 
 # %% nbgrader={"grade_id": "test_plan", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import overlapping
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import overlapping
 
 check = Check("plan", points=3, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(overlapping.plan)

@@ -37,7 +37,7 @@ WORLD_SIZE = 4
 DEVICE = "auto"
 
 # %%
-from ringzero.lab import check_parameters, launch, written
+from ringzero_course.lab import check_parameters, launch, written
 
 check_parameters()
 
@@ -87,8 +87,8 @@ def local_sgd(model, optimizer, loss_of, batches, h):
 
 
 # %% nbgrader={"grade_id": "test_local_sgd", "grade": true, "points": 5}
-from ringzero.lab import Check
-from ringzero.lab.subjects import unsynced
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import unsynced
 
 check = Check("local_sgd", points=5, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(unsynced.local_sgd)
@@ -151,8 +151,8 @@ class OuterStep:
 
 
 # %% nbgrader={"grade_id": "test_OuterStep", "grade": true, "points": 4}
-from ringzero.lab import Check
-from ringzero.lab.subjects import unsynced
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import unsynced
 
 check = Check("OuterStep", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(unsynced.outer_step)
@@ -324,8 +324,8 @@ def gap(weights):
 
 
 # %% nbgrader={"grade_id": "test_metropolis", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import unsynced
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import unsynced
 
 check = Check("metropolis", points=3, world_size=WORLD_SIZE, device="cpu")
 check.meets(unsynced.metropolis)
@@ -375,8 +375,8 @@ def gossip(x, weights):
 
 
 # %% nbgrader={"grade_id": "test_gossip", "grade": true, "points": 5}
-from ringzero.lab import Check
-from ringzero.lab.subjects import unsynced
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import unsynced
 
 check = Check("gossip", points=5, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(unsynced.gossip)
@@ -405,7 +405,7 @@ def distances(weights, rounds=8):
 
 
 def draw_distances():
-    from ringzero.figures import chart
+    from ringzero_course.figures import chart
 
     graphs = {"ring": [[1, 3], [0, 2], [1, 3], [2, 0]], "path": [[1], [0, 2], [1, 3], [2]]}
     series, styles = {}, {}
@@ -472,8 +472,8 @@ def top_k_mean(vector, k):
 
 
 # %% nbgrader={"grade_id": "test_top_k_mean", "grade": true, "points": 4}
-from ringzero.lab import Check
-from ringzero.lab.subjects import unsynced
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import unsynced
 
 check = Check("top_k_mean", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(unsynced.top_k_mean)
@@ -528,8 +528,8 @@ class ErrorFeedback:
 
 
 # %% nbgrader={"grade_id": "test_ErrorFeedback", "grade": true, "points": 4}
-from ringzero.lab import Check
-from ringzero.lab.subjects import unsynced
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import unsynced
 
 check = Check("ErrorFeedback", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(unsynced.error_feedback)
@@ -595,8 +595,8 @@ def majority(x):
 
 
 # %% nbgrader={"grade_id": "test_majority", "grade": true, "points": 4}
-from ringzero.lab import Check
-from ringzero.lab.subjects import unsynced
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import unsynced
 
 check = Check("majority", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(unsynced.majority)
@@ -652,8 +652,8 @@ class PowerSGD:
 
 
 # %% nbgrader={"grade_id": "test_PowerSGD", "grade": true, "points": 4}
-from ringzero.lab import Check
-from ringzero.lab.subjects import unsynced
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import unsynced
 
 check = Check("PowerSGD", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(unsynced.power_sgd)
@@ -702,8 +702,8 @@ def bytes_a_step(method, n, rows, columns, h=1, degree=2, k=0, r=1):
 
 
 # %% nbgrader={"grade_id": "test_bytes_a_step", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import unsynced
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import unsynced
 
 check = Check("bytes_a_step", points=3, world_size=WORLD_SIZE, device="cpu")
 check.meets(unsynced.bytes_a_step)

@@ -26,14 +26,14 @@ WORLD_SIZE = 4
 DEVICE = "auto"
 
 # %%
-from ringzero.lab import check_parameters
+from ringzero_course.lab import check_parameters
 
 check_parameters()
 
 import time
 
 from ringzero import RankError, launch
-from ringzero.figures import timeline
+from ringzero_course.figures import timeline
 
 # %% [markdown]
 # `examine(program, ...)` runs a program on four ranks. If it ends, you get back what each rank returned and printed,
@@ -210,8 +210,8 @@ def report(losses):
 
 
 # %% nbgrader={"grade_id": "test_report", "grade": true, "points": 5}
-from ringzero.lab import Check, claims
-from ringzero.lab.subjects import hangs
+from ringzero_course.lab import Check, claims
+from ringzero_course.lab.subjects import hangs
 
 answer = Check("why_report_hangs", points=2, world_size=WORLD_SIZE, device=DEVICE)
 answer.meets(hangs.why("report", CAUSES))
@@ -324,8 +324,8 @@ def ring_all_reduce(tensor):
 
 
 # %% nbgrader={"grade_id": "test_ring_all_reduce", "grade": true, "points": 5}
-from ringzero.lab import Check, claims
-from ringzero.lab.subjects import hangs
+from ringzero_course.lab import Check, claims
+from ringzero_course.lab.subjects import hangs
 
 answer = Check("why_ring_hangs", points=2, world_size=WORLD_SIZE, device=DEVICE)
 answer.meets(hangs.why("ring", CAUSES))
@@ -424,8 +424,8 @@ def train(seed, samples, lr, steps):
 
 
 # %% nbgrader={"grade_id": "test_train", "grade": true, "points": 5}
-from ringzero.lab import Check, claims
-from ringzero.lab.subjects import hangs
+from ringzero_course.lab import Check, claims
+from ringzero_course.lab.subjects import hangs
 
 answer = Check("why_training_diverges", points=2, world_size=WORLD_SIZE, device=DEVICE)
 answer.meets(hangs.why("training", CAUSES))
@@ -534,8 +534,8 @@ def train_with_hooks(seed, samples, hidden, lr, steps):
 
 
 # %% nbgrader={"grade_id": "test_train_with_hooks", "grade": true, "points": 5}
-from ringzero.lab import Check, claims
-from ringzero.lab.subjects import hangs
+from ringzero_course.lab import Check, claims
+from ringzero_course.lab.subjects import hangs
 
 answer = Check("why_models_differ", points=2, world_size=WORLD_SIZE, device=DEVICE)
 answer.meets(hangs.why("models", CAUSES))
@@ -622,8 +622,8 @@ def sum_pieces(tensor, sizes):
 
 
 # %% nbgrader={"grade_id": "test_sum_pieces", "grade": true, "points": 5}
-from ringzero.lab import Check, claims
-from ringzero.lab.subjects import hangs
+from ringzero_course.lab import Check, claims
+from ringzero_course.lab.subjects import hangs
 
 answer = Check("why_sums_fail", points=2, world_size=WORLD_SIZE, device=DEVICE)
 answer.meets(hangs.why("sums", CAUSES))
@@ -665,8 +665,8 @@ def first_missing(trace, world_size):
 
 
 # %% nbgrader={"grade_id": "test_first_missing", "grade": true, "points": 2}
-from ringzero.lab import Check
-from ringzero.lab.subjects import hangs
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import hangs
 
 check = Check("first_missing", points=2, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(hangs.first_missing)

@@ -29,7 +29,7 @@ WORLD_SIZE = 4
 DEVICE = "auto"
 
 # %%
-from ringzero.lab import check_parameters, launch, slide, written
+from ringzero_course.lab import check_parameters, launch, slide, written
 
 check_parameters()
 
@@ -40,7 +40,7 @@ import torch.distributed as dist
 
 from ringzero import all_gather, all_to_all, reduce_scatter
 from ringzero.collectives import chunk_bounds
-from ringzero.lab.tiers import Tiers
+from ringzero_course.lab.tiers import Tiers
 
 # %% [markdown]
 # ## Two memories on one CPU
@@ -129,8 +129,8 @@ def tier_bytes(params, n, layer, states="device", parameters="device", precision
 
 
 # %% nbgrader={"grade_id": "test_tier_bytes", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import offload
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import offload
 
 check = Check("tier_bytes", points=3, world_size=WORLD_SIZE, device="cpu")
 check.meets(offload.tier_bytes)
@@ -196,8 +196,8 @@ class HostAdam:
 
 
 # %% nbgrader={"grade_id": "test_HostAdam", "grade": true, "points": 5}
-from ringzero.lab import Check
-from ringzero.lab.subjects import offload
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import offload
 
 check = Check("HostAdam", points=5, world_size=WORLD_SIZE, device="cpu")
 check.meets(offload.host_adam)
@@ -273,8 +273,8 @@ class OverlappedHostAdam(HostAdam):
 
 
 # %% nbgrader={"grade_id": "test_OverlappedHostAdam", "grade": true, "points": 5}
-from ringzero.lab import Check
-from ringzero.lab.subjects import offload
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import offload
 
 check = Check("OverlappedHostAdam", points=5, world_size=WORLD_SIZE, device="cpu")
 check.meets(offload.overlapped)
@@ -289,14 +289,14 @@ check.score()
 
 # %%
 def one_step(make):
-    from ringzero.lab.subjects import offload
+    from ringzero_course.lab.subjects import offload
 
     report = offload.train(make, seed=0, steps=1)
     return report["events"], report["seconds"], offload.SIZES
 
 
 def draw_one_step(make):
-    from ringzero.lab.shown.two_tiers import two_tiers
+    from ringzero_course.lab.shown.two_tiers import two_tiers
 
     events, _, sizes = launch(one_step, make, world_size=1, device="cpu").returns[0]
     begin = next(start for kind, _, start, _ in events[0] if kind == "backward")
@@ -381,8 +381,8 @@ def backward_through_window(vectors, inputs, gradient, k, link, differentiate):
 
 
 # %% nbgrader={"grade_id": "test_through_window", "grade": true, "points": 6}
-from ringzero.lab import Check
-from ringzero.lab.subjects import offload
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import offload
 
 check = Check("forward_through_window", points=6, world_size=WORLD_SIZE, device="cpu")
 check.meets(offload.window)
@@ -431,8 +431,8 @@ def smallest_window(copies, computes):
 
 
 # %% nbgrader={"grade_id": "test_smallest_window", "grade": true, "points": 3}
-from ringzero.lab import Check
-from ringzero.lab.subjects import offload
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import offload
 
 check = Check("smallest_window", points=3, world_size=WORLD_SIZE, device="cpu")
 check.meets(offload.smallest_window)
@@ -448,7 +448,7 @@ check.score()
 
 # %%
 def forward_passes(forward):
-    from ringzero.lab.subjects import offload
+    from ringzero_course.lab.subjects import offload
 
     sizes = offload.sizes_of(offload.WIDTHS)
     took = [offload.through(forward, None, seed=0, k=k)["forward"]["seconds"] for k in range(1, len(sizes) + 1)]
@@ -508,8 +508,8 @@ def dequantise(integers, scales, block):
 
 
 # %% nbgrader={"grade_id": "test_quantise", "grade": true, "points": 4}
-from ringzero.lab import Check
-from ringzero.lab.subjects import offload
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import offload
 
 check = Check("quantise", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(offload.quantise)
@@ -557,8 +557,8 @@ def quantised_gather(shard, numel, block):
 
 
 # %% nbgrader={"grade_id": "test_quantised_gather", "grade": true, "points": 4}
-from ringzero.lab import Check
-from ringzero.lab.subjects import offload
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import offload
 
 check = Check("quantised_gather", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(offload.gather)
@@ -610,8 +610,8 @@ def quantised_reduce_scatter(vector, block):
 
 
 # %% nbgrader={"grade_id": "test_quantised_reduce_scatter", "grade": true, "points": 4}
-from ringzero.lab import Check
-from ringzero.lab.subjects import offload
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import offload
 
 check = Check("quantised_reduce_scatter", points=4, world_size=WORLD_SIZE, device=DEVICE)
 check.meets(offload.reduce)

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "installed"
+COURSE = "src/ringzero_course"
 SIZE_GB = 4  # of .venv, with the largest build of torch more
 
 
@@ -59,7 +60,7 @@ def install(this_python):
     if another_index() or not works([*uv, *files]):
         print("pip installs the rest, which takes longer than with uv.", flush=True)
         run([*pip, *files], "install what requirements.txt names")
-    run([*pip, "--no-deps", "--editable", "."], "install ringzero itself")
+    run([*pip, "--no-deps", "--editable", ".", "--editable", COURSE], "install ringzero itself")
     STAMP.write_text(wanted(version_of(PYTHON)))
 
 
@@ -77,7 +78,7 @@ def version_of(python):
 def wanted(version):
     """What the stamp says of a complete ``.venv``."""
     digest = hashlib.sha256()
-    for name in ("requirements.txt", "constraints.txt", "pyproject.toml"):
+    for name in ("requirements.txt", "constraints.txt", "pyproject.toml", f"{COURSE}/pyproject.toml"):
         digest.update((ROOT / name).read_bytes())
     return f"Python {version}, {digest.hexdigest()}\n"
 

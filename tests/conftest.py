@@ -257,7 +257,7 @@ def no_rank_outlives_the_tests():
 def reference(request):
     """The instructor's notebook of a lab, run from top to bottom in a live kernel."""
     pytest.importorskip("nbgrader")
-    from ringzero.grading import build_labs
+    from ringzero_course.grading import build_labs
     from tests.live_notebook import kernel_of
 
     with kernel_of(build_labs.source_notebook(request.param)) as kernel:

@@ -9,7 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from ringzero.grading import course as courses
+from ringzero_course.grading import course as courses
 from tests.grading.test_grading import LAB, command
 from tests.killed_grader import held
 

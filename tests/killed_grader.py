@@ -20,9 +20,9 @@ from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
 from nbgrader.apps import AutogradeApp
 
-from ringzero.grading import course as courses
-from ringzero.grading import last_grading, verdict
-from ringzero.grading.execute import ExecuteWithPapermill
+from ringzero_course.grading import course as courses
+from ringzero_course.grading import last_grading, verdict
+from ringzero_course.grading.execute import ExecuteWithPapermill
 
 LAB = "tiny"
 CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir"}

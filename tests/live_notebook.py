@@ -1,6 +1,6 @@
-"""``ringzero.authoring.live_notebook``, for tests."""
+"""``ringzero_course.authoring.live_notebook``, for tests."""
 
-from ringzero.authoring.live_notebook import Kernel, errors, grades, is_test, kernel_of, text_of
+from ringzero_course.authoring.live_notebook import Kernel, errors, grades, is_test, kernel_of, text_of
 
 __all__ = ["Kernel", "assert_all_points", "assert_full_marks", "errors", "grades", "is_test", "kernel_of", "text_of"]
 

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from urllib.parse import urlparse
 
-from ringzero.figures.figure import Figure
+from ringzero.drawing.figure import Figure
 
 BOOK = Path(__file__).parents[1] / "book"
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>test</title>

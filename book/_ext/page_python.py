@@ -12,9 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 MICROPYTHON = ROOT / "book/_vendor/micropython"
 SOURCES = (  # in src/, for pages
     "ringzero/costs/*.py",
-    "ringzero/in_page/*.py",
-    "ringzero/figures/palette.py",
-    "ringzero/figures/readout.py",
+    "ringzero_course/in_page/*.py",
+    "ringzero/drawing/palette.py",
+    "ringzero_course/figures/readout.py",
 )
 SCRIPTS = (  # a page with this class has these scripts
     ("rz-calculator", ("engine.js", "calculator.js")),
@@ -30,7 +30,8 @@ def setup(app):
 
 def bundle():
     """The text of ``micropython.js``."""
-    files = {"ringzero/__init__.py": "", "ringzero/figures/__init__.py": ""}  # their own import more than pages have
+    packages = ("ringzero", "ringzero/drawing", "ringzero_course", "ringzero_course/figures")
+    files = {f"{package}/__init__.py": "" for package in packages}  # their own import more than pages have
     files["answer.py"] = (ROOT / "book/_page/answer.py").read_text()
     for pattern in SOURCES:
         for path in sorted((ROOT / "src").glob(pattern)):

@@ -242,7 +242,7 @@ def names_in(source):
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             texts.add(node.value)
-    names |= {text for text in texts if re.fullmatch(r"ringzero(\.\w+)+", text)}
+    names |= {text for text in texts if re.fullmatch(r"ringzero(_course)?(\.\w+)+", text)}
     with_packages = {name[: m.start()] for name in names for m in re.finditer(r"\.|$", name)}
     return {name for name in with_packages if file_of(name)}, {
         text for text in texts if 0 < len(text) < 100 and "\0" not in text
@@ -251,7 +251,7 @@ def names_in(source):
 
 @functools.cache
 def file_of(module):
-    if module.split(".")[0] == "ringzero":
+    if module.split(".")[0] in ("ringzero", "ringzero_course"):
         path = LIBRARY.joinpath(*module.split("."))
         for file in (path / "__init__.py", path.with_suffix(".py")):
             if file.is_file():

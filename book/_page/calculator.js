@@ -1,4 +1,4 @@
-/* Brings the calculators of ringzero.figures.calculator to life. Without it a page shows each one's starting state.
+/* Brings the calculators of ringzero_course.figures.calculator to life. Without it a page shows each one's starting state.
  *
  * The reader guesses first. Views come from the page's own grid, the nearest ones, until Python has started (engine.js),
  * and for good where Python does not run. Fields and guess are kept in the page's address: ?does_it_fit.stage=3
@@ -140,7 +140,7 @@
         wanted = null;
         try {
           const given = { module: spec.module, name: spec.name, given: state.given };
-          const view = await python.call("ringzero.figures.readout", "view", given);
+          const view = await python.call("ringzero_course.figures.readout", "view", given);
           started = true;
           if (wanted || current(state)) display({ ...view, note: state.note }, "");
         } catch (error) {

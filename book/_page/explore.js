@@ -1,4 +1,4 @@
-/* Brings the inputs of ringzero.figures.explore to life. Without it a page shows each figure's first state. */
+/* Brings the inputs of ringzero_course.figures.explore to life. Without it a page shows each figure's first state. */
 (function () {
   "use strict";
   function start(box) {

@@ -1,4 +1,4 @@
-/* Plays back the schedules of ringzero.figures.stepper. Without it a page shows the whole of the first one. */
+/* Plays back the schedules of ringzero_course.figures.stepper. Without it a page shows the whole of the first one. */
 (function () {
   "use strict";
   const LABEL = 80, GAP = 100, TOP = 46, CELL = 18, LETTER = 7; // pixels

@@ -1,10 +1,10 @@
-/* Brings the editor of ringzero.figures.write_it to life: Python (engine.js) runs, judges and draws what the reader wrote.
+/* Brings the editor of ringzero_course.figures.write_it to life: Python (engine.js) runs, judges and draws what the reader wrote.
  *
  * Tab indents, and Escape lets the next Tab leave. The program and the number of ranks are kept in this browser.
  */
 (function () {
   "use strict";
-  const SECONDS = 2, INDENT = 4, MODULE = "ringzero.in_page.writing";
+  const SECONDS = 2, INDENT = 4, MODULE = "ringzero_course.in_page.writing";
   const LOOPS = `Stopped after ${SECONDS} seconds: the program computes on without a yield. Which loop does not end?`;
   const MISSING = "Your program cannot be run, because Python does not start in this browser. The figure shows a solution.";
 

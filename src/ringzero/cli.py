@@ -1,7 +1,7 @@
 """The ``ringzero`` command. Each subcommand imports what it needs when it runs, so ``--help`` is immediate.
 
-``pip install ringzero`` brings what the library needs. A room that needs more has it from an extra. Where a package is
-missing, the command says which extra brings it.
+``pip install ringzero`` brings what the library needs; ``ringzero-course`` adds the course's commands. A room
+that needs more has it from an extra. Where a package is missing, the command says what brings it.
 """
 
 import importlib
@@ -16,18 +16,22 @@ EXTRAS = {  # {room: extra}
 }  # fmt: skip
 
 
+PACKAGES = {"ringzero": "ringzero", "ringzero_course": "ringzero-course"}  # {package: its name for pip}
+
+
 def missing(error: ModuleNotFoundError) -> str:
     """The sentence for a package that is not installed: the room whose import failed says which extra brings it.
 
     Raises the ``error`` again if it is about a module of ringzero itself.
     """
     package = (error.name or "").split(".")[0]
-    if package in ("", "ringzero"):
+    if error.name == "ringzero_course":
+        return 'this is part of the course, which is not installed: pip install "ringzero-course"'
+    if package in ("", "ringzero", "ringzero_course"):
         raise error
-    modules = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
-    rooms = [module.split(".")[1] for module in modules if module.startswith("ringzero.")]
-    extra = next((EXTRAS[room] for room in reversed(rooms) if room in EXTRAS), None)
-    brings = f"ringzero[{extra}]" if extra else "ringzero"
+    modules = [frame.f_globals.get("__name__", "").split(".") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    ours = [(names[0], EXTRAS.get(names[1])) for names in modules if names[0] in PACKAGES and len(names) > 1]
+    brings = next((f"{PACKAGES[top]}[{extra}]" for top, extra in reversed(ours) if extra), "ringzero")
     return f'this needs {package}, which is not installed: pip install "{brings}"'
 
 
@@ -74,18 +78,18 @@ def _left_out(name: str, why: str) -> click.Command:
 @click.group(
     cls=LazyGroup,
     lazy={
-        "collect": "ringzero.connect.commands:collect",
+        "collect": "ringzero_course.connect.commands:collect",
         "doctor": "ringzero.doctor:doctor",
-        "grade": "ringzero.grading.instructor:grade",
-        "grades": "ringzero.grading.instructor:grades",
-        "autograder": "ringzero.connect.commands:autograder",
-        "gradescope": "ringzero.connect.commands:gradescope",
-        "mutants": "ringzero.authoring.mutants:mutants",
+        "grade": "ringzero_course.grading.instructor:grade",
+        "grades": "ringzero_course.grading.instructor:grades",
+        "autograder": "ringzero_course.connect.commands:autograder",
+        "gradescope": "ringzero_course.connect.commands:gradescope",
+        "mutants": "ringzero_course.authoring.mutants:mutants",
         "measure": "ringzero.commands.measure:measure",
         "plan": "ringzero.commands.plan:plan",
-        "release": "ringzero.grading.instructor:release",
-        "seal": "ringzero.grading.instructor:seal",
-        "similar": "ringzero.connect.commands:similar",
+        "release": "ringzero_course.grading.instructor:release",
+        "seal": "ringzero_course.grading.instructor:seal",
+        "similar": "ringzero_course.connect.commands:similar",
         "timeline": "ringzero.profiles.command:command",
     },
 )
@@ -97,23 +101,23 @@ def main() -> None:
 @main.group(
     cls=LazyGroup,
     lazy={
-        "cluster": "ringzero.bench.cluster:command",
-        "ddp": "ringzero.bench.ddp:command",
-        "collectives": "ringzero.bench.collectives:command",
-        "diagnosis": "ringzero.bench.diagnosis:command",
-        "grading": "ringzero.bench.grading:command",
-        "hostile": "ringzero.bench.hostile:command",
-        "launch": "ringzero.bench.launch:command",
-        "overlap": "ringzero.bench.overlap:command",
-        "prediction": "ringzero.bench.prediction:command",
-        "muon": "ringzero.bench.muon:command",
-        "offload": "ringzero.bench.offload:command",
-        "pricing": "ringzero.bench.pricing:command",
-        "strict": "ringzero.bench.strict:command",
-        "trace": "ringzero.bench.trace:command",
-        "unsynced": "ringzero.bench.unsynced:command",
-        "zero": "ringzero.bench.zero:command",
-        "zeropp": "ringzero.bench.zeropp:command",
+        "cluster": "ringzero_course.bench.cluster:command",
+        "ddp": "ringzero_course.bench.ddp:command",
+        "collectives": "ringzero_course.bench.collectives:command",
+        "diagnosis": "ringzero_course.bench.diagnosis:command",
+        "grading": "ringzero_course.bench.grading:command",
+        "hostile": "ringzero_course.bench.hostile:command",
+        "launch": "ringzero_course.bench.launch:command",
+        "overlap": "ringzero_course.bench.overlap:command",
+        "prediction": "ringzero_course.bench.prediction:command",
+        "muon": "ringzero_course.bench.muon:command",
+        "offload": "ringzero_course.bench.offload:command",
+        "pricing": "ringzero_course.bench.pricing:command",
+        "strict": "ringzero_course.bench.strict:command",
+        "trace": "ringzero_course.bench.trace:command",
+        "unsynced": "ringzero_course.bench.unsynced:command",
+        "zero": "ringzero_course.bench.zero:command",
+        "zeropp": "ringzero_course.bench.zeropp:command",
     },
 )
 def bench() -> None:

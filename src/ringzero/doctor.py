@@ -1,4 +1,7 @@
-"""``ringzero doctor``: what this machine can do for the course, what is degraded, and how to mend it."""
+"""``ringzero doctor``: what this machine can do, what is degraded, and how to mend it.
+
+Where the course is installed, its checks come after the library's (``ringzero_course.needs``).
+"""
 
 import contextlib
 import importlib.metadata
@@ -9,7 +12,6 @@ import platform
 import shutil
 import socket
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -40,6 +42,8 @@ def check(function: Callable[[], Finding]) -> Callable[[], Finding]:
 
 def examine() -> list[Finding]:
     """Run every check; a check that itself fails is a finding too."""
+    with contextlib.suppress(ModuleNotFoundError):  # the check "course" says so
+        importlib.import_module("ringzero_course.needs")  # which adds its own
     findings = []
     for function in CHECKS:
         try:
@@ -61,7 +65,7 @@ def torch() -> Finding:
         import torch as module
         import torch.distributed as dist
     except ImportError as error:
-        return Finding("torch", BROKEN, str(error), _installing("torch"))
+        return Finding("torch", BROKEN, str(error), installing("torch"))
     if not dist.is_available() or not dist.is_gloo_available():
         return Finding("torch", BROKEN, f"{module.__version__} without gloo", "install torch from PyPI with pip")
     if tuple(map(int, module.__version__.split("+")[0].split(".")[:2])) < (2, 11):
@@ -163,90 +167,10 @@ def leftovers() -> Finding:
     return Finding("leftover ranks", OK, f"none{said}")
 
 
-@check
-def temporary() -> Finding:
-    from ringzero.processes import fence
-
-    if said := fence.why_not_in_the_usual_folder():
-        fix = "export TMPDIR=/t, or another folder with so short a name, where it should have its files elsewhere"
-        return Finding("temporary files", DEGRADED, said, fix)
-    return Finding("temporary files", OK, tempfile.gettempdir())
-
-
-def _installing(packages: str) -> str:
+def installing(packages: str) -> str:
     """How to install them: a checkout has all of them, at the versions that its tests run with."""
     in_a_checkout = (Path(__file__).parents[2] / "requirements.txt").is_file()
     return f"pip install {'-r requirements.txt -c constraints.txt' if in_a_checkout else packages}"
-
-
-def _packages(extra: str, names: list[str]) -> Finding:
-    missing = []
-    for name in names:
-        try:
-            importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            missing.append(name)
-    if missing:
-        return Finding(extra, DEGRADED, f"without {', '.join(missing)}", _installing(f'"ringzero[{extra}]"'))
-    return Finding(extra, OK, ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names))
-
-
-@check
-def book() -> Finding:
-    return _packages("book", ["jupyter-book", "matplotlib"])
-
-
-@check
-def labs() -> Finding:
-    return _packages("labs", ["jupyterlab", "ipywidgets"])
-
-
-@check
-def grading() -> Finding:
-    return _packages("grading", ["nbgrader", "papermill", "jupytext"])
-
-
-@check
-def chromium() -> Finding:
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        return Finding("chromium", DEGRADED, "none; the tests of built pages are skipped", "apt-get install chromium")
-    return Finding("chromium", OK, found)
-
-
-HOW = "memory and disk are looked at twice a second, and what takes more is ended"
-
-
-@check
-def sandbox() -> Finding:
-    from ringzero.processes import sandbox as boxes
-
-    there = importlib.util.find_spec("nbgrader") is not None  # else the check "grading" says so
-    box, clock = _limits_in_force() if there else (boxes.Limits(), "")
-    missing = boxes.missing_ability.__wrapped__()  # not what was found earlier
-    if box is None:
-        fix = "take c.ExecuteWithPapermill.sandbox out of nbgrader_config.py"
-        if missing is not None:
-            fix += f", and then: {missing[2]}"
-        return Finding("sandbox", DEGRADED, f"submissions are graded without one, with your rights{clock}", fix)
-    if missing is not None:
-        what, seen, fix = missing
-        return Finding("sandbox", DEGRADED, f"submissions are not graded here: it needs {what} ({seen})", fix)
-    return Finding("sandbox", OK, f"submissions are graded in sandboxes, each with at most {box}{clock}; {HOW}")
-
-
-def _limits_in_force():
-    """The limits of a box, or None; those of time and output in words. By the configuration in this folder, if any."""
-    from ringzero.grading.course import CONFIG, Course
-    from ringzero.grading.execute import ExecuteWithPapermill
-
-    config = Course(Path.cwd()).configuration() if Path(CONFIG).is_file() else None
-    settings = ExecuteWithPapermill(config=config).settings()
-    clock = (
-        f", {settings.cell_seconds:g} s a cell, {settings.notebook_seconds:g} s a notebook, "
-        f"{settings.output_bytes / 1e6:g} MB printed by a cell"
-    )
-    return settings.box, clock + (f" (as {CONFIG} in this folder says)" if config is not None else "")
 
 
 @check
@@ -260,6 +184,13 @@ def cluster() -> Finding:
     slow = emulated.missing_ability(delay=True)
     what = "nodes with network namespaces and rate limits"
     return Finding("cluster", OK, f"{what}, without delays ({slow[0]} is missing)" if slow else f"{what} and delays")
+
+
+@check
+def course() -> Finding:
+    if importlib.util.find_spec("ringzero_course") is None:
+        return Finding("course", DEGRADED, "not installed; the library needs none of it", installing("ringzero-course"))
+    return Finding("course", OK, "labs, grading, figures and benches are here")
 
 
 @click.command()

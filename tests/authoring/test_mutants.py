@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import pytest
 from click.testing import CliRunner
 
-from ringzero.authoring import mutants, sentences, submission
-from ringzero.grading import course
-from ringzero.grading.verdict import Verdict
+from ringzero_course.authoring import mutants, sentences, submission
+from ringzero_course.grading import course
+from ringzero_course.grading.verdict import Verdict
 
 LAB = "02_ring_allreduce"
 HARMLESS = '''# ==== harmless

@@ -30,7 +30,7 @@ def followed(tmp_path_factory):
         shutil.copy(TOP / file, top)
     for file, text in (
         (f"solutions/{LAB}.py", CELL),
-        ("src/ringzero/lab/subjects/prices.py", SPECIFICATION),
+        ("src/ringzero_course/lab/subjects/prices.py", SPECIFICATION),
         (f"tests/mutants/{LAB}.py", WRONG),
         (f"tests/right/{LAB}/added_up.py", RIGHT),
     ):
@@ -62,7 +62,7 @@ def test_both_right_solutions_get_full_marks(followed):
 
 
 def test_students_get_the_cell_without_its_solution(followed):
-    done = python(followed, "-m", "ringzero.grading.build_labs")
+    done = python(followed, "-m", "ringzero_course.grading.build_labs")
     assert done.returncode == 0, done.stderr
     notebook = (followed / "labs" / f"{LAB}.ipynb").read_text()
     assert "def all_to_all_seconds" in notebook

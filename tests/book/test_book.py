@@ -14,9 +14,9 @@ from urllib.parse import unquote, urldefrag, urlparse
 
 import pytest
 
-from ringzero import figures
-from ringzero.figures import palette
-from ringzero.figures.figure import READABLE
+from ringzero.drawing import palette
+from ringzero.drawing.figure import READABLE
+from ringzero_course import figures
 from tests import predictions, reading_time
 from tests.conftest import needs_browser
 

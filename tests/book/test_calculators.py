@@ -14,9 +14,9 @@ from ringzero.costs import calculators as functions
 from ringzero.costs import memory, overlap, throughput, transformer
 from ringzero.costs.alpha_beta import seconds
 from ringzero.costs.coefficients import COEFFICIENTS
-from ringzero.figures import calculator, palette, questions, readout
-from ringzero.figures.calculators import Choice, Number, powers_of_two, round_numbers
 from ringzero.steps.machine import dgx
+from ringzero_course.figures import calculator, palette, questions, readout
+from ringzero_course.figures.calculators import Choice, Number, powers_of_two, round_numbers
 from tests.conftest import needs_browser
 from tests.page_site import elsewhere, extension, make_site, watched, write_page
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ringzero.collectives import ALGORITHMS, world_sizes
-from ringzero.figures import stepper
+from ringzero_course.figures import stepper
 from tests.conftest import needs_browser
 
 PAGE = Path(__file__).parents[2] / "book/_page"

@@ -10,12 +10,12 @@ import pytest
 from ringzero.collectives import verify
 from ringzero.collectives.schedule import Round, Schedule
 from ringzero.costs.alpha_beta import all_reduce_lower_bound
-from ringzero.figures import write_it
-from ringzero.in_page.contributions import finished
-from ringzero.in_page.program import with_lines
-from ringzero.in_page.running import LIMIT, Run
-from ringzero.in_page.verdict import judge, shortest_cycle
-from ringzero.in_page.writing import WORLD_SIZES, answer, with_other_sizes
+from ringzero_course.figures import write_it
+from ringzero_course.in_page.contributions import finished
+from ringzero_course.in_page.program import with_lines
+from ringzero_course.in_page.running import LIMIT, Run
+from ringzero_course.in_page.verdict import judge, shortest_cycle
+from ringzero_course.in_page.writing import WORLD_SIZES, answer, with_other_sizes
 from tests.conftest import needs_browser
 from tests.page_site import elsewhere, make_site, watched, write_page
 
@@ -380,7 +380,7 @@ const [micropython, source, script] = process.argv.slice(2);
 const {loadMicroPython} = await import(micropython);
 const bytes = [];
 const mp = await loadMicroPython({heapsize: 32 << 20, linebuffer: false, stdout: data => bytes.push(...data)});
-for (const place of ["", "/ringzero", "/ringzero/costs", "/ringzero/in_page"]) mp.FS.mkdir("/lib" + place);
+for (const place of ["", "/ringzero", "/ringzero/costs", "/ringzero_course/in_page"]) mp.FS.mkdir("/lib" + place);
 mp.FS.writeFile("/lib/ringzero/__init__.py", "");
 for (const room of ["costs", "in_page"])
     for (const file of fs.readdirSync(`${source}/${room}`).filter(name => name.endsWith(".py")))
@@ -395,7 +395,7 @@ def test_micropython_gives_the_same_answers(tmp_path):
     """All but the texts of Python's own exceptions."""
     asked = [(name, program, n) for name, (program, n, *_) in WRONG.items()]
     asked += [(name, program, n) for name, program in {**RIGHT, "doubling": DOUBLING}.items() for n in (2, 3, 8)]
-    script = f"import json\nfrom ringzero.in_page.writing import answer\nfor name, program, n in {asked!r}:\n"
+    script = f"import json\nfrom ringzero_course.in_page.writing import answer\nfor name, program, n in {asked!r}:\n"
     (tmp_path / "script.py").write_text(f"{script}    print(json.dumps(answer(program, n, {COLORS!r})))\n")
     (tmp_path / "run.mjs").write_text(RUN)
     micropython = ROOT / "book/_vendor/micropython/micropython.mjs"

@@ -9,10 +9,10 @@ import zipfile
 import nbformat
 import pytest
 
-from ringzero.authoring import submission
-from ringzero.connect import gradescope
-from ringzero.grading import course as courses
 from ringzero.processes import sandbox
+from ringzero_course.authoring import submission
+from ringzero_course.connect import gradescope
+from ringzero_course.grading import course as courses
 from tests.grading.test_grading import TOP
 
 LAB = "03_cost_models"
@@ -71,7 +71,7 @@ def test_a_fault_of_the_grader_is_no_score(unpacked, tmp_path):
     shutil.copy(source, tmp_path / "kept")
     try:
         with open(unpacked / "source" / courses.CONFIG, "a") as config:
-            config.write("\nimport ringzero.grading.run_notebook as e\ne.run = None\n")
+            config.write("\nimport ringzero_course.grading.run_notebook as e\ne.run = None\n")
         done, found = run(unpacked, tmp_path, nbformat.writes(submission.submission(LAB)).encode())
     finally:
         shutil.copy(TOP / courses.CONFIG, unpacked / "source")

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from ringzero import cli
-from ringzero.connect import github_actions, gradescope, one_submission
-from ringzero.grading import build_labs
-from ringzero.grading import course as courses
+from ringzero_course.connect import github_actions, gradescope, one_submission
+from ringzero_course.grading import build_labs
+from ringzero_course.grading import course as courses
 from tests.grading.test_grading import BOXED, LAB, make_course, source
 
 WRONG = "def double(x):\n    return 'a|b<script>' * x"
@@ -96,6 +96,6 @@ def test_the_students_repository_gets_nothing_but_a_workflow(tmp_path):
     yaml = pytest.importorskip("yaml")
     for text in (workflow, own):
         (job,) = yaml.safe_load(text)["jobs"].values()
-        assert job["steps"][-1]["run"].endswith("ringzero.connect.github_actions 03_cost_models submission")
+        assert job["steps"][-1]["run"].endswith("ringzero_course.connect.github_actions 03_cost_models submission")
     done = CliRunner().invoke(cli.main, ["autograder", "03_cost_models", "--github", "a/b", "--into", str(into)])
     assert "is not empty" in done.output

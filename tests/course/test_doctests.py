@@ -1,4 +1,4 @@
-"""Every example in a docstring of the package gives what it says."""
+"""Every example in a docstring of both packages gives what it says."""
 
 import doctest
 import importlib
@@ -8,11 +8,11 @@ import pytest
 
 import ringzero
 
-PACKAGE = Path(ringzero.__file__).parent
-WITH_EXAMPLES = [path for path in sorted(PACKAGE.rglob("*.py")) if ">>> " in path.read_text()]
+SRC = Path(ringzero.__file__).parents[1]
+WITH_EXAMPLES = [path for path in sorted(SRC.glob("ringzero*/**/*.py")) if ">>> " in path.read_text()]
 
 
-@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: str(path.relative_to(SRC)))
 def test_examples_in_docstrings(path):
-    name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+    name = ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
     assert doctest.testmod(importlib.import_module(name)).failed == 0

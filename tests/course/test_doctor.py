@@ -13,13 +13,14 @@ import tempfile
 import pytest
 from click.testing import CliRunner
 
+
 from ringzero import doctor
 from ringzero.cli import main
 from ringzero.processes import sandbox
+from ringzero_course import needs
 
-NAMES = ["Python", "torch", "GPUs", "cores", "memory", "ports", "ranks", "leftover ranks", "temporary files", "book",
-         "labs", "grading"]  # fmt: skip
-OPTIONAL = ["chromium", "sandbox", "cluster"]
+NAMES = ["Python", "torch", "GPUs", "cores", "memory", "ports", "ranks", "leftover ranks", "cluster", "course",
+         "temporary files", "book", "labs", "grading", "chromium", "sandbox"]  # fmt: skip
 
 
 def run(*options):
@@ -36,7 +37,7 @@ def findings(monkeypatch, only):
 def test_this_machine_can_run_the_course():
     code, output = run("--json")
     found = {finding["name"]: finding for finding in json.loads(output)}
-    assert list(found) == NAMES + OPTIONAL
+    assert list(found) == NAMES
     assert code == 0, output
     assert all(finding["state"] != "broken" for finding in found.values())
     assert all(finding["fix"] for finding in found.values() if finding["state"] != "ok")
@@ -93,7 +94,7 @@ def test_the_limits_in_force_are_those_of_the_configuration_here(monkeypatch, tm
 def test_without_nbgrader_a_box_has_the_limits_that_any_box_has(monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "nbgrader" else find(name))
-    monkeypatch.setattr(doctor, "_limits_in_force", None)  # it needs nbgrader
+    monkeypatch.setattr(needs, "_limits_in_force", None)  # it needs nbgrader
     code, found = findings(monkeypatch, ["sandbox"])
     assert (code, found["sandbox"]["state"]) == (0, "ok")
     assert "at most 8 GiB of memory, 1000 processes" in found["sandbox"]["what"]

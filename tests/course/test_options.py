@@ -28,10 +28,10 @@ from nbgrader.apps import AutogradeApp
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
 from ringzero import cli
-from ringzero.authoring import sample_class
-from ringzero.grading import ahead, autograde, execute, run_notebook
-from ringzero.grading import course as courses
-from ringzero.grading.verdict import Verdict
+from ringzero_course.authoring import sample_class
+from ringzero_course.grading import ahead, autograde, execute, run_notebook
+from ringzero_course.grading import course as courses
+from ringzero_course.grading.verdict import Verdict
 from ringzero.processes import sandbox
 from tests.generated_profiles import Job, on_cpus, save
 from tests.grading.test_grading import LAB, TOP, make_course
@@ -106,9 +106,9 @@ ASKED = {
     "ringzero grade 03_cost_models": ("grade", []),  # what the configuration says of jobs and students stands
     "ringzero grade 03_cost_models --ExecuteWithPapermill.sandbox=False --jobs 2": (
         "grade", ["--CourseAutograde.jobs=2", "--ExecuteWithPapermill.sandbox=False"]),
-    "python -m ringzero.authoring.sample_class --lab 04_ddp": ("authoring.sample_class:sample_class", {"lab": "04_ddp"}),
-    "python -m ringzero.authoring.sample_class --into {here}": ("authoring.sample_class:Course", {"top": "{here}"}),
-    "python -m ringzero.grading.build_labs --root {here}/none": ("grading.build_labs:labs", {"root": "{here}/none"}),
+    "python -m ringzero_course.authoring.sample_class --lab 04_ddp": ("authoring.sample_class:sample_class", {"lab": "04_ddp"}),
+    "python -m ringzero_course.authoring.sample_class --into {here}": ("authoring.sample_class:Course", {"top": "{here}"}),
+    "python -m ringzero_course.grading.build_labs --root {here}/none": ("grading.build_labs:labs", {"root": "{here}/none"}),
 }  # fmt: skip
 
 # Those that run whole: words that are then printed, or in the file that the option names.
@@ -132,7 +132,7 @@ SHOWN = {
     "ringzero grades 03_cost_models --csv {here}/file": "student,name,score",
     "ringzero grades 03_cost_models --canvas {here}/file": "SIS User ID",
     "ringzero grades 03_cost_models --items": "with the rest",
-    "python -m ringzero.authoring.sample_class --only nobody": "no sample student sample_nobody",
+    "python -m ringzero_course.authoring.sample_class --only nobody": "no sample student sample_nobody",
 }
 # Benchmarks whose rows are left out here, so that the file has none of them.
 WRITES_NO_ROWS = ["cluster", "collectives", "diagnosis --programs 0 --correct 0", "grading", "hostile", "launch",
@@ -142,8 +142,8 @@ ELSEWHERE = {  # options that other tests try, and how
     "ringzero bench ddp --json": "test_bench", "ringzero bench zero --json": "test_bench",
     "ringzero bench muon --json": "test_bench", "ringzero bench zeropp --json": "test_bench",
     "ringzero bench unsynced --figure": "test_bench", "ringzero measure --json": "test_cluster",
-    "ringzero mutants --json": "test_mutants", "python -m ringzero.authoring.sample_class --update": "it writes into tests/",
-    "python -m ringzero.grading.build_labs --check": "test_labs",
+    "ringzero mutants --json": "test_mutants", "python -m ringzero_course.authoring.sample_class --update": "it writes into tests/",
+    "python -m ringzero_course.grading.build_labs --check": "test_labs",
     "python -m ringzero.measure.gpu --only": "test_measure_gpu",
     "python -m ringzero.measure.gpu --skip": "test_measure_gpu",
     "python -m ringzero.measure.gpu --to": "test_measure_gpu",
@@ -290,7 +290,7 @@ def test_an_option_shows(line, course, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("words", WRITES_NO_ROWS)
 def test_a_benchmark_writes_its_rows(words, tmp_path, monkeypatch):
     monkeypatch.setattr(sandbox, "missing_ability", lambda: None)
-    module = importlib.import_module(f"ringzero.bench.{words.split()[0]}")
+    module = importlib.import_module(f"ringzero_course.bench.{words.split()[0]}")
     name = {"collectives": "lines", "diagnosis": "judge_all"}.get(words.split()[0], "rows")
     monkeypatch.setattr(module, name, lambda *_, **__: ([], {}) if words == "launch" else [])
     assert typed(f"ringzero bench {words} --json {tmp_path / 'rows.json'}")[0] == 0
@@ -427,7 +427,7 @@ def test_labs_and_the_grader_take_the_same_devices(value):
 def _take_the_same(parameters):
     from traitlets import TraitError
 
-    from ringzero.lab.parameters import LabError, check_parameters
+    from ringzero_course.lab.parameters import LabError, check_parameters
 
     taken = []
     for take, error in ((check_parameters, LabError), (execute.whole_parameters, TraitError)):
@@ -547,7 +547,7 @@ def options_of(module):
 def test_each_option_has_a_row():
     rows = [*ASKED, *SHOWN, *ELSEWHERE, *(f"ringzero bench {words} --json" for words in WRITES_NO_ROWS)]
     there = [*commands(), *((f"python -m {module.removesuffix('.__main__')}", options_of(module)) for module in (
-        "ringzero.authoring.sample_class", "ringzero.grading.build_labs", "ringzero.measure.gpu.__main__"))]  # fmt: skip
+        "ringzero_course.authoring.sample_class", "ringzero_course.grading.build_labs", "ringzero.measure.gpu.__main__"))]  # fmt: skip
     without = [
         f"{path} {option}"
         for path, options in there

@@ -9,20 +9,27 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
+
 import ringzero
 
 PACKAGE = Path(ringzero.__file__).parent
+SRC = PACKAGE.parent
+OLD_NAME = "ringzero.lab"  # says where the labs' checks are now
 # Rooms whose names are for users; where a room has no ``__all__``, all public names of its modules are.
 PUBLIC = (
-    *("collectives", "costs", "data_parallel", "figures", "lab", "measure", "network", "processes"),
-    *("ranks", "record", "tasks", "unsynced", "zero"),
+    *("ringzero", "ringzero.collectives", "ringzero.costs", "ringzero.data_parallel", "ringzero.drawing"),
+    *("ringzero.measure", "ringzero.network", "ringzero.processes", "ringzero.ranks", "ringzero.record"),
+    *("ringzero.unsynced", "ringzero.zero"),
+    *("ringzero_course.figures", "ringzero_course.lab", "ringzero_course.tasks"),
 )
 
 
 def module_names(package: str = "ringzero") -> list[str]:
     """Every module of a package by its full name, the package first."""
-    path = PACKAGE.joinpath(*package.split(".")[1:])
-    return [package, *(found.name for found in pkgutil.walk_packages([str(path)], f"{package}."))]
+    path = SRC.joinpath(*package.split("."))
+    below = (found.name for found in pkgutil.walk_packages([str(path)], f"{package}."))
+    return [package, *(name for name in below if name != OLD_NAME)]
 
 
 def public_functions(package: str) -> Iterator[Callable]:
@@ -50,7 +57,7 @@ def _methods(kind: type) -> Iterator[Callable]:
     for name, value in vars(kind).items():
         function = value.fget if isinstance(value, property) else getattr(value, "func", value)
         function = inspect.unwrap(getattr(function, "__func__", function)) if callable(function) else None
-        written_here = inspect.isfunction(function) and function.__code__.co_filename.startswith(str(PACKAGE))
+        written_here = inspect.isfunction(function) and function.__code__.co_filename.startswith(str(SRC))
         if written_here and (not name.startswith("_") or name in ("__init__", "__call__", "__enter__")):
             yield function
 
@@ -64,11 +71,11 @@ def not_annotated(function: Callable) -> list[str]:
 
 def test_public_functions_are_annotated():
     wrong = {}
-    for package in ("ringzero", *(f"ringzero.{room}" for room in PUBLIC)):
+    for package in PUBLIC:
         for function in public_functions(package):
             if missing := not_annotated(function):
                 code = function.__code__
-                file = Path(code.co_filename).relative_to(PACKAGE.parents[1])
+                file = Path(code.co_filename).relative_to(SRC.parent)
                 wrong[f"{file}:{code.co_firstlineno}: {function.__qualname__}: {', '.join(missing)}"] = None
     assert not wrong, f"{len(wrong)} are not fully annotated:\n" + "\n".join(wrong)
 
@@ -109,7 +116,12 @@ print(json.dumps(hidden))
 
 def test_every_module_is_found_under_its_own_name():
     """After ``import a.b.c as m``, m is that module, and not a function of the same name in the package a.b."""
-    assert in_a_new_interpreter(HIDDEN.format(names=module_names())) == []
+    assert in_a_new_interpreter(HIDDEN.format(names=[*module_names(), *module_names("ringzero_course")])) == []
+
+
+def test_an_old_notebook_is_told_where_the_checks_are_now():
+    with pytest.raises(ImportError, match="write 'from ringzero_course.lab import …'"):
+        importlib.import_module(OLD_NAME)
 
 
 LIGHT = """
@@ -118,7 +130,7 @@ STEPS = (
     ("numpy torch click", "import ringzero.costs.alpha_beta, ringzero.costs.memory, ringzero.costs.transformer"),
     ("numpy torch IPython matplotlib nbformat", "import ringzero, ringzero.cli"),
     ("torch IPython matplotlib", "import ringzero.collectives.auto, ringzero.network, ringzero.network.nccl_trees"),
-    ("torch IPython matplotlib", "from ringzero import figures"),
+    ("torch IPython matplotlib", "from ringzero_course import figures"),
     ("torch IPython matplotlib", "figures.spacetime(ringzero.collectives.ring.ring_all_reduce(4))"),
 )
 came = {}

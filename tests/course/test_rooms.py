@@ -1,7 +1,7 @@
-"""The table of rooms in ``book/for_contributors.md`` holds: every import goes down, and none makes a circle.
+"""The tables of rooms in ``book/for_contributors.md`` hold: every import goes down, and none makes a circle.
 
-Imports are read from the source with ``ast``, also those inside functions: of ``src/ringzero``, of the pages' code
-cells and of the labs' solutions. The table is the only place where the rules stand.
+Imports are read from the source with ``ast``, also those inside functions: of both packages, of the pages' code
+cells and of the labs' solutions. The tables are the only place where the rules stand.
 """
 
 import ast
@@ -17,7 +17,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = "book/for_contributors.md"
-PACKAGE = "src/ringzero/"
+PACKAGES = ("src/ringzero/", "src/ringzero_course/")
+OLD_NAME = "src/ringzero/lab.py"  # says where the labs' checks are now
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,12 @@ def _quoted(cell: str) -> tuple[str, ...]:
 def read_sources(root: Path) -> dict[str, str]:
     """``{path from the root: Python source}``; of a page, its code cells, at the lines where they stand."""
     sources = {}
-    for pattern in (f"{PACKAGE}**/*.py", "solutions/*.py", "book/**/*.py", "book/*.md"):
+    for pattern in (*(f"{package}**/*.py" for package in PACKAGES), "solutions/*.py", "book/**/*.py", "book/*.md"):
         for path in root.glob(pattern):
-            text = path.read_text()
-            sources[path.relative_to(root).as_posix()] = code_cells(text) if path.suffix == ".md" else text
+            text, file = path.read_text(), path.relative_to(root).as_posix()
+            if file == OLD_NAME:
+                continue
+            sources[file] = code_cells(text) if path.suffix == ".md" else text
     return sources
 
 
@@ -101,18 +104,24 @@ def imports(file: str, source: str) -> list[Import]:
 
 
 def room_of(file: str) -> str:
-    """The room of a file: a folder or file of the package, "ringzero" itself, "book" or "solutions"."""
-    if not file.startswith(PACKAGE):
+    """The room of a file: a folder or file of a package, a package itself, "book" or "solutions"."""
+    inside = inside_package(file)
+    if inside == file:
         return file.split("/")[0]
-    first = file.removeprefix(PACKAGE).split("/")[0].removesuffix(".py")
-    return "ringzero" if first == "__init__" else first
+    first = inside.split("/")[0].removesuffix(".py")
+    return file.split("/")[1] if first == "__init__" else first
+
+
+def inside_package(file: str) -> str:
+    """The file's path from the folder of its package; the whole path of a file that lies in none."""
+    return next((file.removeprefix(package) for package in PACKAGES if file.startswith(package)), file)
 
 
 def modules_of(sources: Mapping[str, str]) -> dict[str, str]:
     """``{module: file}`` of the package."""
     modules = {}
     for file in sources:
-        if file.startswith(PACKAGE):
+        if file.startswith(PACKAGES):
             parts = PurePosixPath(file).relative_to("src").with_suffix("").parts
             modules[".".join(parts).removesuffix(".__init__")] = file
     return modules
@@ -135,7 +144,7 @@ def violations(sources: Mapping[str, str], rows: list[Row]) -> list[str]:
         for imported in imports(file, source):
             if imported.module.startswith("."):
                 wrong.append(f"{file}:{imported.line}: write {imported.module} with its full name, from ringzero on")
-            elif imported.module.split(".")[0] == "ringzero":
+            elif imported.module.split(".")[0] in ("ringzero", "ringzero_course"):
                 for module in targets(imported, modules):
                     arrows.setdefault(file, {}).setdefault(modules[module], imported.line)
             wrong += refused(imported, rows, modules)
@@ -143,13 +152,13 @@ def violations(sources: Mapping[str, str], rows: list[Row]) -> list[str]:
 
 
 def refused(imported: Import, rows: list[Row], modules: Mapping[str, str]) -> list[str]:
-    room, inside = room_of(imported.file), imported.file.removeprefix(PACKAGE)
+    room, inside = room_of(imported.file), inside_package(imported.file)
     mine = [row for row in rows if room in row.names or inside in row.names]
     where, top = f"{imported.file}:{imported.line}", imported.module.split(".")[0]
     if not mine:
         return [f"{where}: the room {room} is not in the table of {TABLE}"]
     rooms, packages = (frozenset().union(*(getattr(row, what) for row in mine)) for what in ("rooms", "packages"))
-    if top == "ringzero":
+    if top in ("ringzero", "ringzero_course"):
         others = {room_of(modules[module]) for module in targets(imported, modules)} - {room, *rooms}
         allowed = ", ".join(sorted(rooms)) or "nothing"
         return [f"{where}: {room} may not import {other}, only {allowed}" for other in sorted(others)]
@@ -206,14 +215,19 @@ def test_the_table_has_every_room_and_no_other(sources, rows):
     named = {name for row in rows for name in row.names}
     rooms = {room_of(file) for file in sources}
     assert rooms <= named
-    assert {name for name in named if name not in rooms and f"{PACKAGE}{name}" not in sources} == set()
+    assert {name for name in named if name not in rooms and not any(f"{package}{name}" in sources for package in PACKAGES)} == set()
 
 
 ONE_BAD_LINE = {
+    "the course in the library": (
+        "src/ringzero/measure/timing.py",
+        "from ringzero_course.tasks import characters",
+        "measure may not import tasks",
+    ),
     "an arrow up": ("src/ringzero/zero/stages.py", "from ringzero.ranks import launch", "zero may not import ranks"),
     "inside a function": (
         "src/ringzero/network/__init__.py",
-        "def f():\n    import ringzero.lab.runs",
+        "def f():\n    import ringzero_course.lab.runs",
         "network may not import lab",
     ),
     "the whole package": ("src/ringzero/zero/model.py", "import ringzero", "zero may not import ringzero"),
@@ -224,14 +238,18 @@ ONE_BAD_LINE = {
         "import torch",
         "collectives may not import the package torch",
     ),
-    "a page": ("book/11_zero.md", "from ringzero.bench import steps", "book may not import bench"),
-    "a lab": ("solutions/06_zero.py", "from ringzero.grading import verdict", "solutions may not import grading"),
+    "a page": ("book/11_zero.md", "from ringzero_course.bench import steps", "book may not import bench"),
+    "a lab": ("solutions/06_zero.py", "from ringzero_course.grading import verdict", "solutions may not import grading"),
     "a circle in a room": (
         "src/ringzero/processes/leftovers.py",
         "from ringzero.processes.fence import Fence",
         "a circle of imports",
     ),
-    "by the package": ("src/ringzero/figures/palette.py", "from ringzero.figures import chart", "a circle of imports"),
+    "by the package": (
+        "src/ringzero/drawing/palette.py",
+        "from ringzero.drawing import timeline",
+        "a circle of imports",
+    ),
 }
 
 

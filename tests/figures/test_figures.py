@@ -12,7 +12,8 @@ import pytest
 from ringzero.collectives.flat import flat_all_reduce
 from ringzero.collectives.ring import ring_all_reduce, ring_broadcast, ring_reduce_scatter
 from ringzero.collectives.schedule import Round, Schedule
-from ringzero.figures import (
+from ringzero.record.operation import COMPUTE, Operation
+from ringzero_course.figures import (
     Figure,
     before_after,
     chart,
@@ -24,7 +25,6 @@ from ringzero.figures import (
     table,
     timeline,
 )
-from ringzero.record.operation import COMPUTE, Operation
 
 README_PICTURE = Path(__file__).parents[2] / "book" / "ring.svg"
 SVG = "{http://www.w3.org/2000/svg}"

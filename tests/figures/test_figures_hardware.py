@@ -8,9 +8,9 @@ import pytest
 
 from ringzero.collectives.ring import ring_all_gather, ring_all_reduce
 from ringzero.costs import hardware
-from ringzero.figures.circling import TALL, circle
-from ringzero.figures.wiring import node_and_cluster
-from ringzero.figures.zooming import BAR, zoom
+from ringzero_course.figures.circling import TALL, circle
+from ringzero_course.figures.wiring import node_and_cluster
+from ringzero_course.figures.zooming import BAR, zoom
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from ringzero.figures.servers import servers
+from ringzero_course.figures.servers import servers
 
 SVG = "{http://www.w3.org/2000/svg}"
 SERVE, WORK = {0: ["half", "in 2"], 1: ["half", "in 2"]}, {0: [], 1: ["sends 1"], 2: ["sends 2"]}

@@ -5,9 +5,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from ringzero.figures.blocks import blocks, shares
-from ringzero.figures.lanes import lanes
-from ringzero.figures.traffic import traffic
+from ringzero_course.figures.blocks import blocks, shares
+from ringzero_course.figures.lanes import lanes
+from ringzero_course.figures.traffic import traffic
 
 SVG = "{http://www.w3.org/2000/svg}"
 HELD = {"device": [("parameters", 2, 0), ("", 1, 1)], "host": [("states", 12, 2)], "file": []}

@@ -6,8 +6,8 @@ from math import hypot
 
 import pytest
 
-from ringzero.figures.graphs import graph
 from ringzero.unsynced import graphs
+from ringzero_course.figures.graphs import graph
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -5,10 +5,10 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from ringzero.bench import grading as bench
 from ringzero.cli import main
-from ringzero.grading import build_labs
 from ringzero.processes import sandbox
+from ringzero_course.bench import grading as bench
+from ringzero_course.grading import build_labs
 from tests.grading.test_grading import LAB, Handed, source
 
 pytestmark = pytest.mark.skipif(sandbox.missing_ability() is not None, reason="needs a sandbox; see ringzero doctor")
@@ -25,7 +25,7 @@ def without_noise():
 def test_bench_grading_writes_a_row_for_each_peer(tmp_path, monkeypatch):
     monkeypatch.setattr(build_labs, "source_notebook", lambda lab: without_noise())
     handed = Handed(without_noise())
-    monkeypatch.setattr("ringzero.authoring.submission.submission", lambda lab: handed.filled())
+    monkeypatch.setattr("ringzero_course.authoring.submission.submission", lambda lab: handed.filled())
     file = tmp_path / "rows.json"
     words = ["--lab", LAB, "--submissions", "1", "--repeats", "1", "--json", str(file)]
     done = CliRunner().invoke(main, ["bench", "grading", *words])
@@ -40,6 +40,8 @@ def test_bench_grading_writes_a_row_for_each_peer(tmp_path, monkeypatch):
 def test_a_contender_that_does_not_give_full_marks_is_no_contender(monkeypatch):
     monkeypatch.setattr(build_labs, "source_notebook", lambda lab: without_noise())
     handed = Handed(without_noise())
-    monkeypatch.setattr("ringzero.authoring.submission.submission", lambda lab: handed.filled(double="double = abs"))
+    monkeypatch.setattr(
+        "ringzero_course.authoring.submission.submission", lambda lab: handed.filled(double="double = abs")
+    )
     with pytest.raises(RuntimeError, match=r"sandbox=True gave \[0.6\]"):
         bench.rows(LAB, 1, 1)

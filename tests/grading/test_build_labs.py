@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("nbgrader")
 
-from ringzero.authoring import submission
-from ringzero.grading import build_labs
+from ringzero_course.authoring import submission
+from ringzero_course.grading import build_labs
 
 TOP = Path(__file__).resolve().parents[2]
 LABS = sorted(path.stem for path in (TOP / "solutions").glob("*.py"))

@@ -6,9 +6,9 @@ from dataclasses import asdict
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from ringzero.grading import feedback, harmless, withheld
-from ringzero.lab.checks import Check
-from ringzero.lab.table import METADATA, Row, Table
+from ringzero_course.grading import feedback, harmless, withheld
+from ringzero_course.lab.checks import Check
+from ringzero_course.lab.table import METADATA, Row, Table
 from tests.conftest import needs_browser
 
 CELL = """check = Check("f", points=2, world_size=4)

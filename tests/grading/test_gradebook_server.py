@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ringzero.grading import course as courses
+from ringzero_course.grading import course as courses
 from tests.grading.test_grading import CLASS, LAB, command, make_course
 
 PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)  # where Debian has them

@@ -21,12 +21,12 @@ import zmq
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.utils import compute_checksum
 
-from ringzero.authoring import sample_class
-from ringzero.grading import course as courses
-from ringzero.grading import verdict
-from ringzero.grading.provisioner import BoxedKernelManager
 from ringzero.processes import sandbox
 from ringzero.processes.fence import Fence
+from ringzero_course.authoring import sample_class
+from ringzero_course.grading import course as courses
+from ringzero_course.grading import verdict
+from ringzero_course.grading.provisioner import BoxedKernelManager
 
 LAB = "tiny"
 CELL_SECONDS = 10.0
@@ -38,7 +38,7 @@ BOXED = sandbox.missing_ability() is None  # else the class is graded in one ker
 # A lab that needs no ranks: two functions, two test cells, one written answer.
 
 TEST_DOUBLE = """import sys
-from ringzero.lab.apart import call
+from ringzero_course.lab.apart import call
 print("noise of a library", file=sys.stderr)
 points = 1.0 * (call("double", 2) == 4)
 ### BEGIN HIDDEN TESTS
@@ -46,7 +46,7 @@ secret_argument = 3.25
 points += 1.0 * (call("double", secret_argument) == 2 * secret_argument)
 ### END HIDDEN TESTS
 points"""
-TEST_TRIPLE = """from ringzero.lab.apart import call
+TEST_TRIPLE = """from ringzero_course.lab.apart import call
 points = 1.0 * (call("triple", 1) == 3) + (WORLD_SIZE == 4)
 ### BEGIN HIDDEN TESTS
 assert call("triple", "ab") == "ababab", "a sentence for the student"
@@ -283,7 +283,7 @@ def test_validate_works_on_a_notebook(graded):
 
 def test_validate_shows_the_table_of_a_check_that_fails(graded):
     rows = 'Row("doubles", False, "it triples", 0.0, 2.0), Row("at all", True, "", 1.0, 1.0)'
-    shows = f'from ringzero.lab.table import Row, Table\nTable("double", ({rows}), 1.0, 3.0).show()\n1.0'
+    shows = f'from ringzero_course.lab.table import Row, Table\nTable("double", ({rows}), 1.0, 3.0).show()\n1.0'
     cell = new_code_cell(shows, metadata=metadata("test_double", grade=True, locked=True, points=3, cell_type="code"))
     cell.metadata.nbgrader.checksum = compute_checksum(cell)
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
@@ -296,7 +296,7 @@ def test_validate_shows_the_table_of_a_check_that_fails(graded):
 WAITS = """
 import pathlib as _pathlib
 import time as _time
-import ringzero.grading.kernels as _kernels
+import ringzero_course.grading.kernels as _kernels
 _ran = _kernels.GradingClient._run_where_it_belongs
 def _and_wait(client, cell, index):
     _ran(client, cell, index)
@@ -333,7 +333,7 @@ def test_a_grader_that_is_killed_is_run_again_and_ends_the_same(tmp_path):
 
 BROKEN = """
 import sys
-import ringzero.grading.run_notebook as _run_notebook
+import ringzero_course.grading.run_notebook as _run_notebook
 _run = _run_notebook.run
 def _broken(nb, *rest):
     if any("disk full" in cell.source for cell in nb.cells):
@@ -407,7 +407,7 @@ threading.Thread(target=chatter, daemon=True).start()
 def test_a_kernel_that_talks_without_end_is_ended(tmp_path):
     """Its reader always finds a message, and does not look at the clock."""
     more = "c.ExecuteWithPapermill.notebook_seconds = 8.0\n"
-    more += "import ringzero.grading.kernels\nringzero.grading.kernels.LAST_RESORT_SECONDS = 3\n"
+    more += "import ringzero_course.grading.kernels\nringzero_course.grading.kernels.LAST_RESORT_SECONDS = 3\n"
     course, handed = make_course(tmp_path, more)
     for student, cell in (("answers", FLOOD), ("outputs", CHATTER)):
         course.submit(student, LAB, handed.filled(triple=cell))
@@ -425,7 +425,8 @@ def test_a_kernel_that_takes_no_message_has_ended(tmp_path):
     with client.context.socket(zmq.DEALER) as nobody_there:
         assert 0 < nobody_there.getsockopt(zmq.SNDTIMEO) <= 60_000
     more = (
-        "import zmq\nfrom ringzero.grading import kernels\n_run = kernels.GradingClient._run_in_the_students_kernel\n"
+        "import zmq\nfrom ringzero_course.grading import kernels\n"
+        "_run = kernels.GradingClient._run_in_the_students_kernel\n"
         "def _nobody_there(self, cell, index, **options):\n"
         "    if 'def triple' in cell.source:\n"
         "        raise zmq.Again\n"
@@ -465,7 +466,7 @@ def sample(tmp_path_factory):
     course = courses.Course(top)
     course.submit("someone_else", "02_ring_allreduce", b"not yet looked at")
     done = command(
-        sys.executable, "-m", "ringzero.authoring.sample_class", "--into", str(top), top=TOP
+        sys.executable, "-m", "ringzero_course.authoring.sample_class", "--into", str(top), top=TOP
     )  # as `make course`
     return SimpleNamespace(root=course.root, done=done, left=running(str(top)))
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from ringzero.grading import fingerprint, last_grading, verdict
-from ringzero.grading.last_grading import LastGrading, Outcome
+from ringzero_course.grading import fingerprint, last_grading, verdict
+from ringzero_course.grading.last_grading import LastGrading, Outcome
 from tests.grading.test_grading import FULL, LAB, command, make_course, scores
 
 

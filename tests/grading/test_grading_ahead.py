@@ -10,13 +10,13 @@ import time
 import pytest
 from dask.distributed import Client, LocalCluster
 
-from ringzero.grading import ahead, kernels
+from ringzero_course.grading import ahead, kernels
 from tests.grading.test_grading import CLASS, LAB, TOP, command, make_course
 
 NAMES = ["a_good", "b_untouched", "c_kernel_exits", "h_fails_hidden", "i_truncated", "z_good"]
 ONLY_WORKERS_EXECUTE = """
 import sys
-import ringzero.grading.run_notebook as _run_notebook
+import ringzero_course.grading.run_notebook as _run_notebook
 if any(".jobs=2" in word or ".scheduler=" in word for word in sys.argv):
     def _run(*_):
         raise AssertionError("executed in the grader's own process")
@@ -104,7 +104,7 @@ def test_a_worker_with_another_package_is_refused_by_name():
 
 
 def _changes_its_package():
-    from ringzero.grading import ahead
+    from ringzero_course.grading import ahead
 
     ahead.of_package = lambda: "another"
 

@@ -22,11 +22,11 @@ import pytest
 from nbconvert.exporters import HTMLExporter
 from nbformat.v4 import new_code_cell, new_notebook
 
-from ringzero.authoring import submission
-from ringzero.grading import course as courses
-from ringzero.grading import verdict, withheld
 from ringzero.processes import sandbox
 from ringzero.processes.fence import MARK
+from ringzero_course.authoring import submission
+from ringzero_course.grading import course as courses
+from ringzero_course.grading import verdict, withheld
 from tests.grading.test_grading import TOP, metadata
 from tests.in_turn import in_turn
 
@@ -44,7 +44,7 @@ c.ExecuteWithPapermill.parameters = {{"WORLD_SIZE": 2, "DEVICE": "cpu"}}
 """
 
 FUNCTION = "def {name}(x):\n    return {factor} * x"
-CALLS = """from ringzero.lab.apart import call
+CALLS = """from ringzero_course.lab.apart import call
 points = 1.0 * (call("{name}", 1) == {factor})
 ### BEGIN HIDDEN TESTS
 secret = "swordfish"
@@ -52,8 +52,8 @@ points += ({factor} - 1.0) * (call("{name}", 3.25) == {factor} * 3.25)
 ### END HIDDEN TESTS
 points"""
 COLLECTIVE = "def {name}(tensor):\n    dist.all_reduce(tensor)\n    return tensor"
-CHECKS = """from ringzero.lab import Check
-from ringzero.lab.claims import collectives
+CHECKS = """from ringzero_course.lab import Check
+from ringzero_course.lab.claims import collectives
 check = Check("{name}", points=2, world_size=WORLD_SIZE, device=DEVICE, built_from=("all_reduce", "send", "recv"))
 check.that("every rank has the sum", check.run(numel=40), collectives.everyone_has_the_sum)
 ### BEGIN HIDDEN TESTS

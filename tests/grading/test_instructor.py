@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from ringzero import cli
-from ringzero.authoring import submission
-from ringzero.connect import collect, similar
-from ringzero.grading import course as courses
-from ringzero.grading import exports, needs, report
-from ringzero.grading.verdict import Verdict
+from ringzero_course.authoring import submission
+from ringzero_course.connect import collect, similar
+from ringzero_course.grading import course as courses
+from ringzero_course.grading import exports, needs, report
+from ringzero_course.grading.verdict import Verdict
 
 LAB = "03_cost_models"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ringzero.grading import course as courses
-from ringzero.grading import items, report, withheld
-from ringzero.grading.verdict import GRADER, INVALID, OK, Verdict
+from ringzero_course.grading import course as courses
+from ringzero_course.grading import items, report, withheld
+from ringzero_course.grading.verdict import GRADER, INVALID, OK, Verdict
 
 
 def grade(*points, kind=OK, manual=()):

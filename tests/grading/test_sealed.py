@@ -7,12 +7,12 @@ import pytest
 from click.testing import CliRunner
 
 from ringzero import cli
-from ringzero.authoring import submission
-from ringzero.grading import build_labs, fingerprint, seal
-from ringzero.grading import course as courses
-from ringzero.lab import Check, hidden
-from ringzero.lab.subjects import prices
 from ringzero.processes import sandbox
+from ringzero_course.authoring import submission
+from ringzero_course.grading import build_labs, fingerprint, seal
+from ringzero_course.grading import course as courses
+from ringzero_course.lab import Check, hidden
+from ringzero_course.lab.subjects import prices
 
 
 def test_a_secret_is_made_once_and_regrades(tmp_path, monkeypatch):

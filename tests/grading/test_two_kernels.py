@@ -13,10 +13,10 @@ import sys
 import pytest
 
 from ringzero import launch
-from ringzero.authoring import submission
-from ringzero.grading import build_labs, course, kernels
 from ringzero.processes import sandbox
 from ringzero.ranks import pool
+from ringzero_course.authoring import submission
+from ringzero_course.grading import build_labs, course, kernels
 
 LAB = "02_ring_allreduce"
 PARAMETERS = {"WORLD_SIZE", "DEVICE"}

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from ringzero.lab import apart, handle, packed
-from ringzero.lab.parameters import GraderFault, LabError
 from ringzero.processes import sandbox
 from ringzero.ranks import by_value
+from ringzero_course.lab import apart, handle, packed
+from ringzero_course.lab.parameters import GraderFault, LabError
 
 boxed = pytest.mark.skipif(sandbox.missing_ability() is not None, reason=f"{sandbox.missing_ability()}")
 

@@ -9,7 +9,10 @@ import torch
 import torch.distributed as dist
 
 from ringzero import collectives
-from ringzero.lab import (
+from ringzero.processes import plain
+from ringzero.ranks import Ranks, RankTimeout
+from ringzero.record.operation import Operation
+from ringzero_course.lab import (
     LIBRARY,
     Check,
     LabError,
@@ -27,11 +30,8 @@ from ringzero.lab import (
     slide,
     written,
 )
-from ringzero.lab.runs import Case, Run
-from ringzero.lab.shown import drawing, explorer
-from ringzero.processes import plain
-from ringzero.ranks import Ranks, RankTimeout
-from ringzero.record.operation import Operation
+from ringzero_course.lab.runs import Case, Run
+from ringzero_course.lab.shown import drawing, explorer
 
 
 @pytest.fixture(autouse=True)
@@ -719,7 +719,7 @@ def test_a_loop_is_endless_that_computes_and_sends_nothing_or_too_much(monkeypat
 
 
 def test_lab_launch_counts_hangs(monkeypatch):
-    from ringzero.lab import launch
+    from ringzero_course.lab import launch
 
     assert launch(double, 4, world_size=2).returns == [8, 8]
     monkeypatch.setattr(budget, "CALL_SECONDS", 2.0)

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from ringzero.lab import claims
-from ringzero.lab.claims import oracle
-from ringzero.lab.runs import Case, Run
+from ringzero_course.lab import claims
+from ringzero_course.lab.claims import oracle
+from ringzero_course.lab.runs import Case, Run
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ import psutil
 import pytest
 import torch.distributed as dist
 
-from ringzero.grading import run_notebook as grading
-from ringzero.grading import verdict
-from ringzero.lab import Check, budget, execute, fault
-from ringzero.lab.parameters import GraderFault
 from ringzero.processes import fence, sandbox
 from ringzero.ranks import pool
+from ringzero_course.grading import run_notebook as grading
+from ringzero_course.grading import verdict
+from ringzero_course.lab import Check, budget, execute, fault
+from ringzero_course.lab.parameters import GraderFault
 from tests.grading import test_grading
 
 
@@ -167,7 +167,7 @@ def test_one_students_threads_are_not_counted_against_another(monkeypatch):
 def test_a_fault_in_a_test_cell_is_graded_again(monkeypatch, tmp_path):
     """As a full disk is: no score, the exit status says so, and the next run ends with all points."""
     broken = tmp_path / "broken"
-    fails = f"import os\nfrom ringzero.lab.parameters import GraderFault\nif os.path.exists({str(broken)!r}):\n"
+    fails = f"import os\nfrom ringzero_course.lab.parameters import GraderFault\nif os.path.exists({str(broken)!r}):\n"
     fails += '    raise GraderFault("no space is left")\n'
     monkeypatch.setattr(test_grading, "TEST_DOUBLE", fails + test_grading.TEST_DOUBLE)
     (tmp_path / "top").mkdir()

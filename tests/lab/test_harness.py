@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from ringzero.collectives import chunk_bounds
-from ringzero.lab.harness import training
-from ringzero.lab.harness.kept import Kept, bytes_of
-from ringzero.lab.runs import Case, Run, part
-from ringzero.lab.subjects import replicas, sharding
+from ringzero_course.lab.harness import training
+from ringzero_course.lab.harness.kept import Kept, bytes_of
+from ringzero_course.lab.runs import Case, Run, part
+from ringzero_course.lab.subjects import replicas, sharding
 
 
 def run_of(ranks, **options):
@@ -56,7 +56,7 @@ def test_awkward_models():
 
 
 def test_the_labs_adamw_is_torchs():
-    build_labs = pytest.importorskip("ringzero.grading.build_labs")
+    build_labs = pytest.importorskip("ringzero_course.grading.build_labs")
     (source,) = (cell.source for cell in build_labs.source_notebook("06_zero").cells if "def adamw(" in cell.source)
     names = {"torch": torch}
     exec(source, names)

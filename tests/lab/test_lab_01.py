@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("nbgrader")
 
-from ringzero.grading import build_labs
+from ringzero_course.grading import build_labs
 from tests.live_notebook import errors, text_of
 
 LAB = "01_collectives"

@@ -6,7 +6,7 @@ pytest.importorskip("nbgrader")
 
 from nbgrader.utils import determine_grade
 
-from ringzero.grading import build_labs
+from ringzero_course.grading import build_labs
 from tests.live_notebook import errors, kernel_of, text_of
 
 LAB = "02_ring_allreduce"

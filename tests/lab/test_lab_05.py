@@ -5,9 +5,9 @@ import re
 import pytest
 import torch
 
-from ringzero.lab.claims import answers, values
-from ringzero.lab.runs import Case, Run
-from ringzero.lab.subjects import memory
+from ringzero_course.lab.claims import answers, values
+from ringzero_course.lab.runs import Case, Run
+from ringzero_course.lab.subjects import memory
 from tests.live_notebook import errors, text_of
 
 LAB = "05_memory"

@@ -6,14 +6,14 @@ import re
 import pytest
 
 from ringzero.costs import overlap
-from ringzero.lab.runs import Case, Run
-from ringzero.lab.subjects import overlapping
-from ringzero.lab.subjects.overlapping import gradient
 from ringzero.record.operation import COMMUNICATION, Operation
 from ringzero.steps.machine import Machine
 from ringzero.steps.run import run
 from ringzero.steps.systems import data_parallel, zero
 from ringzero.steps.unit import Unit
+from ringzero_course.lab.runs import Case, Run
+from ringzero_course.lab.subjects import overlapping
+from ringzero_course.lab.subjects.overlapping import gradient
 from tests.live_notebook import text_of
 
 LAB = "07_overlap"

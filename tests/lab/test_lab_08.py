@@ -11,11 +11,11 @@ import torch.distributed as dist
 from ringzero import launch
 from ringzero.collectives import ALGORITHMS
 from ringzero.costs.gossip import mixing_matrix, neighbours
-from ringzero.lab.harness import training
-from ringzero.lab.payloads import payloads
-from ringzero.lab.runs import Case, Run
-from ringzero.lab.subjects import unsynced
-from ringzero.lab.unaided import unaided
+from ringzero_course.lab.harness import training
+from ringzero_course.lab.payloads import payloads
+from ringzero_course.lab.runs import Case, Run
+from ringzero_course.lab.subjects import unsynced
+from ringzero_course.lab.unaided import unaided
 from tests.live_notebook import text_of
 
 LAB = "08_unsynced"

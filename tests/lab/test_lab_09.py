@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("nbgrader")
 
-from ringzero.grading import build_labs
-from ringzero.lab import claims
-from ringzero.lab.subjects import hangs
+from ringzero_course.grading import build_labs
+from ringzero_course.lab import claims
+from ringzero_course.lab.subjects import hangs
 from tests.live_notebook import text_of
 
 LAB = "09_debug_a_hang"

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from ringzero.costs import offload as costs
-from ringzero.lab.claims.order import END, out_of_order
-from ringzero.lab.runs import Case, Run
-from ringzero.lab.subjects import offload
-from ringzero.lab.tiers import Tiers
 from ringzero.zero.quantised import Blocks
+from ringzero_course.lab.claims.order import END, out_of_order
+from ringzero_course.lab.runs import Case, Run
+from ringzero_course.lab.subjects import offload
+from ringzero_course.lab.tiers import Tiers
 from tests.live_notebook import text_of
 
 LAB = "10_offload"

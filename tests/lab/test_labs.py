@@ -16,8 +16,8 @@ pytest.importorskip("nbgrader")
 
 from nbgrader.utils import determine_grade, is_locked, is_solution
 
-from ringzero.authoring import sentences, submission
-from ringzero.grading import build_labs
+from ringzero_course.authoring import sentences, submission
+from ringzero_course.grading import build_labs
 from tests.live_notebook import assert_all_points, errors, grades, is_test, kernel_of, text_of
 
 HERE = Path(__file__).parents[1]

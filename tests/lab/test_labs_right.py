@@ -1,6 +1,7 @@
 """Right solutions that are not the reference, ``tests/right/LAB/NAME.py``, get every point of their cells' checks.
 
-A file is written as a wrong solution is (``ringzero.authoring.submission``), without the lines on what catches it.
+A file is written as a wrong solution is (``ringzero_course.authoring.submission``), without the lines on what
+catches it.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ import pytest
 
 pytest.importorskip("nbgrader")
 
-from ringzero.authoring import submission
+from ringzero_course.authoring import submission
 from tests.live_notebook import assert_all_points
 
 RIGHT = sorted((Path(__file__).parents[1] / "right").glob("*/*.py"))

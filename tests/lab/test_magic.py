@@ -5,7 +5,7 @@ import pytest
 from nbclient import NotebookClient
 
 CELLS = [
-    "%load_ext ringzero.lab.magic\nimport torch, torch.distributed as dist",
+    "%load_ext ringzero_course.lab.magic\nimport torch, torch.distributed as dist",
     "scale = 10\ndef scaled(x):\n    return x * scale",
     "%%ranks 3\nx = torch.ones(2) * dist.get_rank()\ndist.all_reduce(x)\nprint('hello', dist.get_rank())\nscaled(x)",
     "%%ranks 2\nif dist.get_rank() == 1:\n    raise ValueError('on purpose')\ndist.barrier()",

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from ringzero.lab import failure, traffic
-from ringzero.lab.runs import Case, Run
 from ringzero.record.operation import Operation
+from ringzero_course.lab import failure, traffic
+from ringzero_course.lab.runs import Case, Run
 
 
 def run_of(ranks, messages, numel=12):

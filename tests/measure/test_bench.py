@@ -6,14 +6,14 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from ringzero.bench import collectives, strict
-from ringzero.bench.collectives import Line
 from ringzero.cli import main
 from ringzero.collectives import ALGORITHMS
 from ringzero.collectives.auto import chosen
 from ringzero.costs import alpha_beta
 from ringzero.costs.coefficients import COEFFICIENTS
 from ringzero.measure.timing import IN_PLACE, OUT_OF_PLACE, Timing
+from ringzero_course.bench import collectives, strict
+from ringzero_course.bench.collectives import Line
 
 ROW = {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"}
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from ringzero import processes
-from ringzero.bench import launch as bench
 from ringzero.cli import main
+from ringzero_course.bench import launch as bench
 
 
 def test_bench_launch_writes_rows_and_names_a_missing_peer(tmp_path, monkeypatch):
@@ -22,7 +22,7 @@ def test_bench_launch_writes_rows_and_names_a_missing_peer(tmp_path, monkeypatch
     done = CliRunner().invoke(main, ["bench", "launch", *small])
     assert done.exit_code == 0, done.output
     assert (
-        'not measured: ipyparallel, warm engines: ipyparallel is not installed: pip install "ringzero[bench]"'
+        'not measured: ipyparallel, warm engines: ipyparallel is not installed: pip install "ringzero-course[bench]"'
         in done.output
     )
     rows = json.loads(file.read_text())
@@ -42,7 +42,7 @@ def test_bench_launch_writes_rows_and_names_a_missing_peer(tmp_path, monkeypatch
 
 ENGINES = """
 import os, signal
-from ringzero.bench import launch
+from ringzero_course.bench import launch
 
 if __name__ == "__main__":
     with launch._caller("ipyparallel, warm engines", 2) as caller:

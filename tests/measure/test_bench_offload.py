@@ -5,10 +5,10 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from ringzero.bench import muon, offload
 from ringzero.cli import main
 from ringzero.measure import disk
 from ringzero.ranks.cluster import missing_ability
+from ringzero_course.bench import muon, offload
 
 ROW = {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"}
 emulated = pytest.mark.skipif(missing_ability() is not None, reason=f"no emulated cluster here: {missing_ability()}")

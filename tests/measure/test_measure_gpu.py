@@ -15,7 +15,6 @@ import psutil
 import pytest
 import torch
 
-from ringzero.figures import gpu_records
 from ringzero.measure.gpu import (
     __main__,
     card,
@@ -31,6 +30,7 @@ from ringzero.measure.gpu import (
     steps,
 )
 from ringzero.measure.gpu.parts import Part
+from ringzero_course.figures import gpu_records
 from tests import predictions
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,10 +6,9 @@ from click.testing import CliRunner
 
 import ringzero
 from ringzero.cli import main
-from ringzero.figures.trade_offs import front, trade_off
-from ringzero.measure import methods
 from ringzero.ranks.cluster import missing_ability
-from ringzero.tasks import characters, sentences
+from ringzero_course.figures.trade_offs import front, trade_off
+from ringzero_course.tasks import characters, methods, sentences
 
 SHAPES = [tuple(parameter.shape) for parameter in characters.Model().parameters()]
 BERT = "book/examples/bert.py"

@@ -5,7 +5,6 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from ringzero.bench import overlap
 from ringzero.cli import main
 from ringzero.data_parallel.buckets import assign
 from ringzero.measure import machine, training
@@ -13,6 +12,7 @@ from ringzero.record.operation import COMPUTE, Operation
 from ringzero.steps import unit
 from ringzero.steps.difference import first_difference, phases
 from ringzero.steps.machine import load
+from ringzero_course.bench import overlap
 
 SMALL = training.Shape(8, (64, 96, 64))
 

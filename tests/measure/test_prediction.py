@@ -11,11 +11,11 @@ from ringzero.collectives import ALGORITHMS, verify
 from ringzero.collectives.compose import segmented
 from ringzero.collectives.program import Send, program
 from ringzero.collectives.ring import ring_all_reduce
-from ringzero.lab.nodes import OneNode
 from ringzero.measure import prediction
 from ringzero.measure.links import fit_links
 from ringzero.network import critical_path, emulated_cluster, laptop, price
 from ringzero.ranks.cluster import missing_ability
+from ringzero_course.lab.nodes import OneNode
 
 emulated = pytest.mark.skipif(missing_ability() is not None, reason=f"no emulated cluster here: {missing_ability()}")
 TRUTH = emulated_cluster(2, 3, 25e6, inter_node_alpha=2e-4, alpha=7e-5, bandwidth=8e8)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ringzero.tasks import characters
+from ringzero_course.tasks import characters
 
 
 def test_ranks_share_the_samples_of_a_step():

@@ -1,4 +1,4 @@
-"""Wrong solutions of lab 01_collectives, one of each kind of mistake. ``ringzero.authoring.submission`` says how they are written."""
+"""Wrong solutions of lab 01_collectives, one of each kind of mistake. ``ringzero_course.authoring.submission`` says how they are written."""
 
 # ==== broadcast_from_the_ends_or_the_middle
 """Knows the first rank, the last and the one in the middle, which it takes for every other root."""

@@ -1,4 +1,4 @@
-"""Wrong solutions of lab 02_ring_allreduce, one of each kind of mistake. ``ringzero.authoring.submission`` says how they are written."""
+"""Wrong solutions of lab 02_ring_allreduce, one of each kind of mistake. ``ringzero_course.authoring.submission`` says how they are written."""
 
 # ==== broadcast_barrier_after_each_piece
 """A barrier after each piece: the next one begins when this one has come to everyone."""

@@ -1,4 +1,4 @@
-"""Wrong solutions of lab 03_cost_models, one of each kind of mistake. ``ringzero.authoring.submission`` says how they are written."""
+"""Wrong solutions of lab 03_cost_models, one of each kind of mistake. ``ringzero_course.authoring.submission`` says how they are written."""
 
 # ==== count_at_least_one_round
 """One round at least, also where nothing is sent."""

@@ -1,4 +1,4 @@
-"""Wrong solutions of lab 04_ddp, one of each kind of mistake. ``ringzero.authoring.submission`` says how they are written."""
+"""Wrong solutions of lab 04_ddp, one of each kind of mistake. ``ringzero_course.authoring.submission`` says how they are written."""
 
 # ==== a_colon_is_missing
 """A syntax error: the cell does not run, so the function that the check finds is older, or is not there."""

@@ -1,4 +1,4 @@
-"""Wrong solutions of lab 05_memory, one of each kind of mistake. ``ringzero.authoring.submission`` says how they are written."""
+"""Wrong solutions of lab 05_memory, one of each kind of mistake. ``ringzero_course.authoring.submission`` says how they are written."""
 
 # ==== adam_betas_exchanged
 """The second beta for the first moment, and the first for the second."""

@@ -1,4 +1,4 @@
-"""Wrong solutions of lab 06_zero, one of each kind of mistake. ``ringzero.authoring.submission`` says how they are written."""
+"""Wrong solutions of lab 06_zero, one of each kind of mistake. ``ringzero_course.authoring.submission`` says how they are written."""
 
 # ==== plan_stage_1_is_stage_2
 """Shards the gradients in stage 1 already, as most code does not."""

@@ -1,4 +1,4 @@
-"""Wrong solutions of lab 07_overlap, one of each kind of mistake. ``ringzero.authoring.submission`` says how they are written."""
+"""Wrong solutions of lab 07_overlap, one of each kind of mistake. ``ringzero_course.authoring.submission`` says how they are written."""
 
 # ==== tokens_by_the_library
 """Asks the library, which the notebook imports."""

@@ -1,4 +1,4 @@
-"""Wrong solutions of lab 08_unsynced, one of each kind of mistake. ``ringzero.authoring.submission`` says how they are written."""
+"""Wrong solutions of lab 08_unsynced, one of each kind of mistake. ``ringzero_course.authoring.submission`` says how they are written."""
 
 # ==== local_averages_the_last_gradient
 """After h steps the gradient is averaged, not the parameters."""

@@ -1,4 +1,4 @@
-"""Wrong solutions of lab 09_debug_a_hang, one of each kind of mistake. ``ringzero.authoring.submission`` says how they are written."""
+"""Wrong solutions of lab 09_debug_a_hang, one of each kind of mistake. ``ringzero_course.authoring.submission`` says how they are written."""
 
 # ==== report_barrier_before_printing
 """Rank 0 makes sure that all are done before it reports: a barrier that only rank 0 comes to."""

@@ -1,4 +1,4 @@
-"""Wrong solutions of lab 10_offload, one of each kind of mistake. ``ringzero.authoring.submission`` says how they are written."""
+"""Wrong solutions of lab 10_offload, one of each kind of mistake. ``ringzero_course.authoring.submission`` says how they are written."""
 
 # ==== tier_is_ringzeros_own
 """ringzero's formula under another name."""

@@ -266,7 +266,7 @@ def test_a_machine_that_cannot_says_what_is_missing_and_how_to_get_it(monkeypatc
 
 
 def test_a_lab_falls_back_to_one_node_and_says_so(monkeypatch, capsys):
-    from ringzero import lab
+    from ringzero_course import lab
 
     monkeypatch.setattr(module, "NEW_NETWORK", ("sh", "-c", "echo Operation not permitted >&2; exit 1"))
     with lab.cluster(nodes=2, ranks_per_node=1, inter_node="1gbit") as cluster:
@@ -280,7 +280,7 @@ def test_a_lab_falls_back_to_one_node_and_says_so(monkeypatch, capsys):
 
 @emulated
 def test_a_lab_gets_the_cluster_where_there_is_one(capsys):
-    from ringzero import lab
+    from ringzero_course import lab
 
     with lab.cluster(nodes=2, ranks_per_node=1) as cluster:
         assert isinstance(cluster, Cluster)

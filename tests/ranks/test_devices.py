@@ -2,9 +2,9 @@
 
 import pytest
 
-from ringzero import lab
 from ringzero.processes import sandbox
 from ringzero.ranks import devices
+from ringzero_course import lab
 
 
 @pytest.fixture

@@ -60,11 +60,11 @@ def test_what_a_rank_prints_is_text_in_a_page_not_html():
 
 
 def test_a_module_that_ranks_have_not_imported_travels_by_name():
-    from ringzero.tasks import characters
+    from ringzero_course.tasks import characters
 
     builtin = torch._C._functions  # in no sys.modules
     functions = launch(lambda: (characters.__name__, builtin.__name__), world_size=1).returns
-    assert functions == [("ringzero.tasks.characters", "torch._C._functions")]
+    assert functions == [("ringzero_course.tasks.characters", "torch._C._functions")]
 
 
 def test_closures_and_lambdas_travel_by_value():

@@ -7,10 +7,10 @@ import tempfile
 import pytest
 from click.testing import CliRunner
 
-from ringzero.bench import hostile
 from ringzero.cli import main
 from ringzero.processes import short_temporary_folder
 from ringzero.record import recorder
+from ringzero_course.bench import hostile
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import ringzero
-from ringzero import figures
 from ringzero.costs import memory as mem
 from ringzero.record import memory
 from ringzero.record.memory import KINDS, MemoryTimeline
+from ringzero_course import figures
 from tests.small_transformers import Block, Gpt, kept_for_backward, params
 
 BATCH, SEQUENCE, HIDDEN, HEADS = 2, 48, 64, 4

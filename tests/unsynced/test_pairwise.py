@@ -11,8 +11,8 @@ import torch
 import torch.distributed as dist
 
 from ringzero import RankError, launch
-from ringzero.tasks import characters
 from ringzero.unsynced.pairwise import Pairwise
+from ringzero_course.tasks import characters
 
 
 def flat(module):

@@ -1,7 +1,8 @@
 """A collective as data: rounds of transfers of chunks between ranks.
 
 An algorithm is a short function from a step to its round. The same value is run on real ranks (``run``), proved
-(``proof.verify``), counted (``bytes_sent``, ``messages_sent``, ``traffic``) and drawn (``ringzero.figures.spacetime``).
+(``proof.verify``), counted (``bytes_sent``, ``messages_sent``, ``traffic``) and drawn (``spacetime`` of the
+course).
 
 The buffer of S bytes is cut into ``chunks`` pieces, as equal as whole elements allow. Within a round
 every transfer reads what its source held when the round began.

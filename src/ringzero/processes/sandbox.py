@@ -129,9 +129,10 @@ def _gpus() -> list[str]:
 
 
 def _python() -> list[str]:
-    """The interpreter's folders and this package's; not the repository around it."""
+    """The interpreter's folders and those of the two packages; not the repository around them."""
     package = Path(__file__).resolve().parents[1]
-    folders = {Path(sys.prefix), Path(sys.base_prefix), package}
+    course = package.with_name("ringzero_course")
+    folders = {Path(sys.prefix), Path(sys.base_prefix), package, *([course] if course.is_dir() else [])}
     outermost = [folder for folder in folders if not folders.intersection(folder.parents)]  # a wheel lies in the first
     return sorted(str(folder) for folder in outermost if not str(folder).startswith("/usr/"))
 

@@ -7,7 +7,7 @@ from typing import TextIO
 
 import click
 
-from ringzero.figures import Figure, standalone, table
+from ringzero.drawing import Figure, standalone, table
 from ringzero.profiles.findings import HEAD, Report, report
 
 STYLE = """

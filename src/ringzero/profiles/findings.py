@@ -7,7 +7,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ringzero.figures import Figure, table, timeline
+from ringzero.drawing import Figure, table, timeline
 from ringzero.profiles.accounts import Account, accounts, meetings, total
 from ringzero.profiles.clocks import Clock, align
 from ringzero.profiles.profile import Profile, of_operations

@@ -136,7 +136,7 @@ def import_once(modules: Iterable[str]) -> None:
 
 def _can_be_warm(module: str) -> bool:
     """Whether a module may be imported here once, for all calls: it takes long, and no caller changes it."""
-    return module.startswith("ringzero.") or module == DYNAMO
+    return module.startswith(("ringzero.", "ringzero_course.")) or module == DYNAMO
 
 
 def foreseen(job: bytes) -> list[str]:
@@ -146,7 +146,7 @@ def foreseen(job: bytes) -> list[str]:
     """
     texts = [job]
     for name, module in list(sys.modules.items()):
-        if name.startswith("ringzero.") and name.encode() in job and module.__file__:
+        if name.startswith(("ringzero.", "ringzero_course.")) and name.encode() in job and module.__file__:
             texts.append(Path(module.__file__).read_bytes())
     return [DYNAMO] if any(OPTIMIZER.search(text) for text in texts) else []
 

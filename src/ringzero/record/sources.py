@@ -11,10 +11,11 @@ import traceback
 from functools import lru_cache
 
 _PACKAGE = __file__.replace("\\", "/").rsplit("/record/", 1)[0] + "/"
-_HIDDEN = tuple(f"{_PACKAGE}{room}/" for room in ("processes", "record", "explain", "strict", "ranks", "lab"))
+_COURSE = f"{_PACKAGE[:-1]}_course/"  # it lies beside the library
+_HIDDEN = (*(f"{_PACKAGE}{room}/" for room in ("processes", "record", "explain", "strict", "ranks")), f"{_COURSE}lab/")
 _INSTALLED = ("/site-packages/", "/dist-packages/", "/lib/python")  # in the names of files that no caller has written
 _WRAPPERS = ("typing_extensions.py", "/contextlib.py")  # frames of their decorators lie between caller and function
-BODY_OF = "body of "  # before the name of a cell whose body runs on ranks (ringzero.lab.magic)
+BODY_OF = "body of "  # before the name of a cell whose body runs on ranks (ringzero_course.lab.magic)
 _labels: dict[str, str] = {}  # file name -> what a reader calls it, such as "cell [7]"
 
 
@@ -91,7 +92,7 @@ def callers_line() -> tuple[str, int]:
 def is_package_code(filename: str) -> bool:
     """Whether the code of this file is torch's or ringzero's own rather than the caller's."""
     name = filename.replace("\\", "/")
-    return is_plumbing(name) or "/torch/" in name or name.startswith(_PACKAGE) or name.endswith(_WRAPPERS)
+    return is_plumbing(name) or "/torch/" in name or name.startswith((_PACKAGE, _COURSE)) or name.endswith(_WRAPPERS)
 
 
 @lru_cache(maxsize=4096)

@@ -3,10 +3,10 @@
 # verdict: tampering
 # says: double cannot be had
 # %% double
-import ringzero.lab.handle
+import ringzero_course.lab.handle
 
 answers = iter(["7", "[" * 100_000, '{"code": 7}', "__import__('os').system('touch /tmp/hostile-escaped')"] * 9)
-ringzero.lab.handle.exported = lambda name: next(answers)
+ringzero_course.lab.handle.exported = lambda name: next(answers)
 
 
 def double(x):

@@ -2,10 +2,10 @@
 # verdict: limit
 # says: cell [3]: double cannot be had from the notebook's kernel: it did not answer in 30 s
 # %% double
-import ringzero.lab.handle
+import ringzero_course.lab.handle
 
-exported = ringzero.lab.handle.exported
-ringzero.lab.handle.exported = lambda name: "x" * 101_000_000 if name == "double" else exported(name)
+exported = ringzero_course.lab.handle.exported
+ringzero_course.lab.handle.exported = lambda name: "x" * 101_000_000 if name == "double" else exported(name)
 
 
 def double(x):

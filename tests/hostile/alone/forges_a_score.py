@@ -5,9 +5,9 @@
 # points: 0
 import ast
 import builtins
-import ringzero.lab.apart
-import ringzero.lab.checks
-import ringzero.lab.handle
+import ringzero_course.lab.apart
+import ringzero_course.lab.checks
+import ringzero_course.lab.handle
 
 
 class Equal(float):
@@ -28,9 +28,9 @@ def double(x):
     return -1
 
 
-ringzero.lab.apart.call = lambda *_: Equal(2)
-ringzero.lab.checks.Check.score = lambda self: float(self.points)
-ringzero.lab.checks.Check.that = lambda self, *a, **k: None
+ringzero_course.lab.apart.call = lambda *_: Equal(2)
+ringzero_course.lab.checks.Check.score = lambda self: float(self.points)
+ringzero_course.lab.checks.Check.that = lambda self, *a, **k: None
 shell = get_ipython()
 shell.ast_transformers.append(FullMarks())
 shell.input_transformers_cleanup.append(lambda lines: ["2.0"] if "points" in "".join(lines) else lines)

@@ -15,7 +15,7 @@ def double(x):
     return 2 * x
 # %% triple
 # points: 0
-from ringzero.lab.table import Row, Table
+from ringzero_course.lab.table import Row, Table
 
 Table("triple", (Row("FORGED", True, "", 3.0, 3.0),), 3.0, 3.0, shown_cases=("2 ranks", "3 ranks")).show()
 get_ipython().displayhook(3.0)

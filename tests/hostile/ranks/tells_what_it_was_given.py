@@ -33,7 +33,7 @@ def second(tensor):
 # %% third
 # points: 1
 def third(tensor):
-    from ringzero.lab.on_rank import Player
+    from ringzero_course.lab.on_rank import Player
 
     if tensor.numel() != 40:
         word = f"told {tensor.numel()}"

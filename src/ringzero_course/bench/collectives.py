@@ -1,0 +1,261 @@
+"""Every collective beside torch.distributed's own on the same backend, in nccl-tests' columns, and beside its price.
+
+ringzero makes gloo's event thread a batch thread, which does not preempt the caller (``event_threads``). The peer is
+measured as it comes, and once more with a batch thread ("calmed"), to show how much of the difference that makes.
+
+For each collective, algorithm and number of ranks, alpha and beta are fitted to every second size. The alpha-beta model
+(``costs.alpha_beta``) then predicts all of them; its errors at the sizes between are what counts.
+"""
+
+import itertools
+import statistics
+from dataclasses import dataclass, replace
+
+import click
+
+from ringzero.collectives import algorithms as known
+from ringzero.collectives.auto import chosen
+from ringzero.costs import alpha_beta
+from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.measure.timing import CALMED, IN_PLACE, OUT_OF_PLACE, Timing
+from ringzero_course.bench import options, results
+
+SIZES = "16K,64K,256K,1M,4M,16M,64M"  # an odd number, so that both ends are fitted
+TIMEOUT = 300.0
+BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
+SHARED_OUT = ("all_gather", "reduce_scatter", "gather", "scatter", "all_to_all")  # nccl-tests counts one rank's part
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One implementation of one collective on one size. ``algorithm`` is the one of ours that ran, None of a peer.
+
+    ``forms`` has a ``Timing`` for "in place" and one for "out of place", where the collective has both.
+    """
+
+    collective: str
+    world_size: int
+    size: int  # bytes of the buffer that is shared out or filled
+    implementation: str
+    algorithm: str | None
+    forms: dict
+    predicted: float | None = None  # seconds, of ``timing``
+    fitted: bool = False  # whether alpha and beta were fitted to this line
+
+    @property
+    def timing(self):
+        return self.forms.get(IN_PLACE) or self.forms[OUT_OF_PLACE]
+
+    @property
+    def error(self):
+        return abs(self.predicted / self.timing.seconds - 1)
+
+    def bandwidths(self, timing):
+        """``(algbw, busbw)`` in bytes a second, as nccl-tests defines them; none of a barrier."""
+        if self.collective == "barrier":
+            return None
+        arguments = (self.size, timing.seconds)
+        return (
+            alpha_beta.algorithm_bandwidth(*arguments),
+            alpha_beta.bus_bandwidth(self.collective, self.world_size, *arguments),
+        )
+
+
+def lines(collectives, world_sizes, sizes, algorithms=("auto",), device="cpu", progress=lambda plan: plan):
+    """Measure each collective, on so many ranks, for a buffer of each size: a ``Line`` for each implementation."""
+    found = []
+    for collective, world_size, size in progress(list(itertools.product(collectives, world_sizes, sizes))):
+        if collective != "barrier" or size == sizes[0]:
+            found += _measured(collective, world_size, size, algorithms, device)
+    series = {}
+    for line in found:
+        series.setdefault((line.collective, line.world_size, line.implementation), []).append(line)
+    return [line for members in series.values() for line in _predicted(members)]
+
+
+def _measured(collective, world_size, size, algorithms, device):
+    from ringzero import launch
+
+    ours = [name for name in algorithms if name == "auto" or _exists(collective, name, world_size)]
+    arguments = (collective, size, ours, BACKENDS[device])
+    measured = launch(measure, *arguments, world_size=world_size, device=device, timeout=TIMEOUT).returns[0]
+    forms = {}
+    for (implementation, form), (samples, wrong) in measured.items():
+        forms.setdefault(implementation, {})[form] = Timing(statistics.median(samples), wrong)
+    algorithm = {name: chosen(collective, name, world_size, size)[0] for name in ours}
+    return [Line(collective, world_size, size, name, algorithm.get(name), forms[name]) for name in forms]
+
+
+def _exists(collective, name, world_size):
+    return name in known.ALGORITHMS[collective] and world_size in known.world_sizes(collective, name, world_size)
+
+
+def measure(*arguments):
+    """On each rank: ``measure.collective.measure``, imported there because that imports torch."""
+    from ringzero.measure import collective
+
+    return collective.measure(*arguments)
+
+
+# ---- prediction
+
+
+def _predicted(series):
+    """Lines of one implementation with their predicted times, from alpha and beta fitted to every second line."""
+    fit = series[::2]
+    if series[0].algorithm is None or len(fit) < 2 or series[0].world_size == 1:
+        return series
+    # t = m alpha + s beta is t/m = alpha + s/m beta, so that sizes with another algorithm or more pieces fit too.
+    per_message = [(messages, sent * line.size / messages) for line in series for messages, sent, _ in [_cost(line)]]
+    fitted = alpha_beta.fit_alpha_beta(
+        (1, 1, 0),
+        [size for _, size in per_message[::2]],
+        [line.timing.seconds / messages for line, (messages, _) in zip(fit, per_message[::2], strict=True)],
+    )
+    return [
+        replace(line, predicted=messages * alpha_beta.seconds((1, 1, 0), size, *fitted), fitted=line in fit)
+        for line, (messages, size) in zip(series, per_message, strict=True)
+    ]
+
+
+def _cost(line):
+    """The coefficients of the algorithm that ran, with the options that it had."""
+    name, n = line.algorithm, line.world_size
+    _, its_options = chosen(line.collective, name, n, line.size)
+    return COEFFICIENTS[line.collective][name](n, **its_options)
+
+
+# ---- rows and tables
+
+
+def rows(found):
+    """The rows of ``--json``: busbw (of a barrier, time) beside each peer; then the errors of the predictions."""
+    made = []
+    for ours in [line for line in found if line.algorithm]:
+        where = (ours.collective, ours.world_size, ours.size)
+        for peer in found:
+            if not peer.algorithm and (peer.collective, peer.world_size, peer.size) == where:
+                made.append(_beside(ours, peer))
+    return made + _prediction_rows(found)
+
+
+def _beside(ours, peer):
+    seconds = ours.timing.seconds, peer.timing.seconds
+    peer_name = "gloo, calmed too" if peer.implementation == CALMED else peer.implementation
+    if ours.collective == "barrier":
+        return results.row(_name(ours), "time", seconds[0] * 1e6, seconds[1] * 1e6, peer_name, "us")
+    busbw = [line.bandwidths(line.timing)[1] / 1e9 for line in (ours, peer)]
+    return results.row(_name(ours), "busbw", *busbw, peer_name, "GB/s", seconds[1] / seconds[0])
+
+
+def _name(line):
+    size = "" if line.collective == "barrier" else f" {line.size} B"
+    return f"{line.collective}{size}, {line.world_size} ranks, {line.implementation}"
+
+
+def _prediction_rows(found):
+    """In percent of the measured time, of the sizes that were not fitted to; and the median over them."""
+    unseen = [line for line in found if line.predicted and not line.fitted]
+    errors = [(_name(line), 100 * line.error) for line in unseen]
+    if errors:
+        errors.append(("median of all", statistics.median(error for _, error in errors)))
+    return [results.row(name, "prediction error", error, None, None, "%") for name, error in errors]
+
+
+def table(found):
+    """The measurements as nccl-tests prints them; time in microseconds, bandwidths in GB/s (1e9)."""
+    text = []
+    for world_size, collective in dict.fromkeys((line.world_size, line.collective) for line in found):
+        shown = [line for line in found if (line.world_size, line.collective) == (world_size, collective)]
+        text += [f"# {collective}, {world_size} ranks; median of the slowest rank's time", *HEAD]
+        text += map(_row, sorted(shown, key=lambda line: line.size))
+        for name in dict.fromkeys(line.implementation for line in shown if collective != "barrier"):
+            its = [line for line in shown if line.implementation == name]
+            speeds = [line.bandwidths(timing)[1] for line in its for timing in line.forms.values()]
+            text.append(f"# Avg bus bandwidth, {name}: {statistics.mean(speeds) / 1e9:.4f}")
+    return "\n".join(text)
+
+
+HEAD = (
+    f"#{'':>66}{OUT_OF_PLACE:^34} {IN_PLACE:^34}",
+    f"#{'size':>11} {'count':>12} {'type':>6} {'redop':>6} {'root':>5} {'what':>20}"
+    + f" {'time':>10} {'algbw':>7} {'busbw':>7} {'#wrong':>7}" * 2
+    + f" {'predicted':>10} {'error':>6}",
+    f"#{'(B)':>11} {'(elements)':>12} {'':>6} {'':>6} {'':>5} {'':>20}"
+    + f" {'(us)':>10} {'(GB/s)':>7} {'(GB/s)':>7} {'':>7}" * 2
+    + f" {'(us)':>10} {'':>6}",
+)
+
+
+def _row(line):
+    numel = 0 if line.collective == "barrier" else line.size // 4
+    count = numel // line.world_size if line.collective in SHARED_OUT else numel
+    redop = "sum" if "reduce" in line.collective else "none"
+    what = line.implementation if line.algorithm in (None, line.implementation) else f"auto: {line.algorithm}"
+    text = f"{4 * numel:>12} {count:>12} {'float':>6} {redop:>6} {-(line.collective not in ROOTED):>5} {what:>20}"
+    for form in (OUT_OF_PLACE, IN_PLACE):
+        text += _columns(line, line.forms.get(form))
+    if line.predicted:
+        text += f" {line.predicted * 1e6:>10.2f} {line.error:>6.0%}" + " fitted" * line.fitted
+    return text
+
+
+def _columns(line, timing):
+    if timing is None:
+        return f" {'N/A':>10} {'N/A':>7} {'N/A':>7} {'N/A':>7}"
+    speeds = line.bandwidths(timing)
+    speeds = " ".join(f"{'N/A':>7}" if speeds is None else f"{speed / 1e9:>7.2f}" for speed in speeds or (0, 0))
+    return f" {timing.seconds * 1e6:>10.2f} {speeds} {timing.wrong:>7}"
+
+
+def comparison(made):
+    """The rows as text."""
+    text = [f"{'':<44} {'ours':>8} {'peer':>8} {'ratio':>6}"]
+    for row in made:
+        beside = f"{row['peer']:>8.2f} {row['ratio']:>6.2f}  {row['unit']} vs {row['peer_name']}" if row["peer"] else ""
+        text.append(f"{row['name']:<44} {row['ours']:>8.2f} {beside or row['unit'] + ' off'}")
+    return "\n".join(text)
+
+
+def _names(choices):
+    """A callback for a comma-separated list of ``choices``; "all" is all of them."""
+
+    def parse(context, parameter, value):
+        names = tuple(choices) if value == "all" else tuple(value.split(","))
+        for name in names:
+            if name not in choices:
+                raise click.BadParameter(f"{name!r} is none of {', '.join(choices)}")
+        return names
+
+    return parse
+
+
+@click.command("collectives")
+@click.option("--collectives", default="all", callback=_names(known.ALGORITHMS), help="Comma separated.")
+@click.option(
+    "--algorithms",
+    default="auto",
+    callback=_names(("auto", *{name for named in known.ALGORITHMS.values() for name in named})),
+    help="Of ours, where the collective has it: auto,ring,...",
+)
+@click.option(
+    "--world-sizes", default="2,4", callback=options.world_sizes, help="Ranks, comma separated.", show_default=True
+)
+@click.option("--sizes", default=SIZES, callback=options.sizes, help="Buffer sizes.", show_default=True)
+@click.option("--device", type=click.Choice(list(BACKENDS)), help="By default the backend's, else cpu.")
+@click.option("--backend", type=click.Choice(list(BACKENDS.values())), help="By default the device's.")
+@options.json_option
+def command(collectives, algorithms, world_sizes, sizes, device, backend, json_file):
+    """Every collective beside the backend's own (gloo, NCCL), in nccl-tests' columns."""
+    device = device or {named: device for device, named in BACKENDS.items()}.get(backend, "cpu")
+    if backend not in (None, BACKENDS[device]):
+        raise click.ClickException(f"--backend {backend} takes no tensors on {device}; {device} has {BACKENDS[device]}")
+    try:
+        found = lines(collectives, world_sizes, sizes, algorithms, device, progress=options.progress)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+    made = rows(found)
+    click.echo(table(found))
+    click.echo(comparison(made))
+    results.write(made, json_file)

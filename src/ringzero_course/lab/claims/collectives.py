@@ -1,0 +1,185 @@
+"""Claims about the results of collectives that take a 1-D tensor, on runs with ``numel``.
+
+``root`` is the option of that name. Chunks are cut by ``ringzero.collectives.chunk_bounds``.
+"""
+
+import functools
+from collections.abc import Callable
+from itertools import product
+
+import torch
+
+from ringzero.collectives import chunk_bounds
+from ringzero_course.lab.claims.values import equal
+from ringzero_course.lab.runs import LARGEST, Claim, Run
+
+# A run in which it is asked whose parts are in a wrong sum: 3^N sums are compared, so the numbers must be large, or one
+# of the sums would be the wrong one by chance.
+MOST_RANKS, LEAST_LARGEST = 7, 2**20
+
+
+def all_of(*claims: Claim) -> Claim:
+    """A claim: all of these; the reason is the first one's that does not hold."""
+    return lambda run: next((why for claim in claims if (why := claim(run)) is not None), None)
+
+
+def given(first: Claim) -> Callable[[Claim], Claim]:
+    """A decorator: the claim holds only where ``first`` does, whose reason comes first.
+
+    A function that sends little, or frees all it has, and computes the wrong thing has not met the claim.
+    """
+
+    def decorated(claim: Claim) -> Claim:
+        both = all_of(first, claim)
+        return functools.update_wrapper(both, claim)
+
+    return decorated
+
+
+def left_everything_else_alone(run: Run) -> str | None:
+    """The function wrote nothing outside its tensor."""
+    for rank, kept in enumerate(run.guards_kept):
+        if not kept:
+            return f"rank {rank} wrote past the end of its tensor"
+    return None
+
+
+def everyone_has_the_roots(run: Run) -> str | None:
+    """Every rank's tensor ends as the root's began."""
+    return equal("the tensor", run.after, [run.inputs[run.option("root")]] * run.world_size)
+
+
+def everyone_has_the_sum(run: Run) -> str | None:
+    """Every rank's tensor ends as the sum over ranks."""
+    return equal("the tensor", run.after, [run.total()] * run.world_size, cause=_whose(run))
+
+
+def everyone_has_every_chunk(run: Run) -> str | None:
+    """Every rank's tensor ends with rank r's chunk r, for all r."""
+    return equal("the tensor", run.after, [_everyones_chunks(run)] * run.world_size)
+
+
+def the_root_has_the_sum(run: Run) -> str | None:
+    return _the_root_has(run, run.total(), _whose(run))
+
+
+def the_root_has_every_chunk(run: Run) -> str | None:
+    right, root = _everyones_chunks(run), run.option("root")
+    why = _the_root_has(run, right)
+    return why and (_in_anothers_place(run, run.after[root], right, f"on rank {root} the root's tensor") or why)
+
+
+def _in_anothers_place(run, got, right, what):
+    """Which chunk of ``got`` is another rank's than the one of its number; None if none is."""
+    for place in range(run.world_size):
+        mine = run.part(got, place)
+        for rank in range(run.world_size):
+            theirs = run.part(right, rank)
+            if rank != place and mine.numel() and torch.equal(mine, theirs.to(mine.dtype)):
+                return f"{what} has rank {rank}'s chunk in the place of chunk {place}"
+    return None
+
+
+def the_others_are_unchanged(run: Run) -> str | None:
+    """The tensors of all ranks but the root end as they began."""
+    root = run.option("root")
+    return equal("the tensor", run.after, [*run.inputs[:root], run.after[root], *run.inputs[root + 1 :]])
+
+
+def nothing_changes(run: Run) -> str | None:
+    """Every rank's tensor ends as it began."""
+    return equal("the tensor", run.after, run.inputs)
+
+
+def returns_the_roots_chunk(run: Run) -> str | None:
+    """Rank r returns chunk r of the root's tensor."""
+    return equal("the chunk", run.returned, _parts(run, [run.inputs[run.option("root")]] * run.world_size))
+
+
+def only_its_chunk_changes(run: Run) -> str | None:
+    """Rank r's tensor ends as it began, with the root's chunk r in its place."""
+    expected = [x.clone() for x in run.inputs]
+    for rank, x in enumerate(expected):
+        run.part(x, rank).copy_(run.part(run.inputs[run.option("root")], rank))
+    return equal("the tensor", run.after, expected)
+
+
+def returns_its_chunk_of_the_sum(run: Run) -> str | None:
+    """Rank r returns chunk r of the sum over ranks."""
+    return equal("the chunk", run.returned, _parts(run, [run.total()] * run.world_size), cause=_whose_of_chunk(run))
+
+
+def has_its_chunk_of_the_sum(run: Run) -> str | None:
+    """Chunk r of rank r's own tensor ends as that of the sum over ranks."""
+    right = _parts(run, [run.total()] * run.world_size)
+    return equal("the tensor's own chunk", _parts(run, run.after), right, cause=_whose_of_chunk(run))
+
+
+def returns_a_view(run: Run) -> str | None:
+    """What rank r returns lies where chunk r of its own tensor lies: a view of it, and no copy."""
+    assert run.numel is not None
+    bounds = chunk_bounds(run.numel, run.world_size).tolist()
+    for rank, begins in enumerate(run.views):
+        if bounds[rank] == bounds[rank + 1] or begins == bounds[rank]:  # nothing lies anywhere
+            continue
+        if begins is None:
+            return f"what rank {rank} returns is a copy of the chunk, not a view of its tensor"
+        return f"what rank {rank} returns begins at element {begins} of its tensor, and its chunk at {bounds[rank]}"
+    return None
+
+
+def returns_new_memory(run: Run) -> str | None:
+    """What each rank returns is a tensor of its own: no view of the one it was given, nor of one returned before."""
+    for rank, (begins, again) in enumerate(zip(run.views, run.again, strict=True)):
+        if begins is not None and run.returned[rank].numel():
+            return f"what rank {rank} returns lies in the memory of the tensor that it was given: it is no new one"
+        if again:
+            return f"what rank {rank} returns lies where an earlier call's result is, which is overwritten now"
+        if run.returned[rank].dtype != run.case.dtype:
+            return f"what rank {rank} returns is {run.returned[rank].dtype}, and it was given {run.case.dtype}"
+    return None
+
+
+def returns_everyones_chunk(run: Run) -> str | None:
+    """Rank r returns everyone's chunk r in one tensor, rank 0's first."""
+    expected = [torch.cat([run.part(x, rank) for x in run.inputs]) for rank in range(run.world_size)]
+    return equal("what is returned", run.returned, expected)
+
+
+def _the_root_has(run, right, cause=None):
+    root = run.option("root")
+    return equal("the root's tensor", [run.after[root]], [right], first_rank=root, cause=cause)
+
+
+def _whose(run, begins=lambda rank: 0):
+    """Says of an element that is no sum over all ranks which ranks' parts are in it: a ``cause`` for ``equal``.
+
+    The element of ``rank`` is counted from ``begins(rank)``.
+    """
+
+    def cause(rank, i, value):
+        if run.world_size > MOST_RANKS or LARGEST[run.case.dtype] < LEAST_LARGEST:
+            return ""
+        parts = [x[begins(rank) + i].item() for x in run.inputs]
+        for times in product((1, 0, 2), repeat=run.world_size):
+            if sum(n * part for n, part in zip(times, parts, strict=True)) == value and any(times):
+                missing = [f"rank {r}'s part is missing" for r, n in enumerate(times) if n == 0]
+                twice = [f"rank {r}'s part counts twice" for r, n in enumerate(times) if n == 2]
+                return f": {', '.join([*missing, *twice][:3])}"
+        return ""
+
+    return cause
+
+
+def _whose_of_chunk(run):
+    bounds = chunk_bounds(run.numel, run.world_size).tolist()
+    return _whose(run, lambda rank: bounds[rank])
+
+
+def _everyones_chunks(run):
+    return torch.cat(_parts(run, run.inputs))
+
+
+def _parts(run, tensors):
+    """Chunk r of ``tensors[r]``, for all r."""
+    return [run.part(x, rank) for rank, x in enumerate(tensors)]

@@ -1,0 +1,188 @@
+"""Why a run proves nothing, in sentences: what a rank raised, where the ranks wait, which messages were left over."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from ringzero.explain.report import SLOW
+from ringzero.ranks import RankError
+from ringzero.record import sources
+from ringzero.record.operation import pairs
+from ringzero_course.lab.handle import Handle
+from ringzero_course.lab.runs import Run
+
+_GLOO_PLACE = re.compile(r"\[(?:enforce fail at )?[^\]\s]*\.(?:cc|cpp|h):\d+\] ?")  # "[…/gloo/tcp/pair.cc:537] "
+_TYPE_OF_GRADIENT = re.compile(r"assign a gradient with dtype '(\w+)' to a tensor with grad_dtype '(\w+)'")
+
+
+def not_written(name: str) -> str:
+    """The reason where a function still raises NotImplementedError."""
+    return f"{name} is not written yet"
+
+
+def is_clean(run: Run) -> bool:
+    """Whether every message sent was received, and everything asynchronous was waited for."""
+    return run.problem is None and unmatched(run) is None and unwaited(run) is None
+
+
+def unmatched(run: Run) -> str | None:
+    """A sentence about messages sent and never received, or the reverse; None if there are none."""
+    for (src, dst, *_), (sends, receives) in sorted(pairs(run.operations).items(), key=lambda item: item[0]):
+        if len(sends) != len(receives):
+            return f"rank {src} sent {len(sends)} messages to rank {dst}, which received {len(receives)}"
+        for number, (send, receive) in enumerate(zip(sends, receives, strict=True), 1):
+            if send.bytes != receive.bytes:
+                sizes = f"is {send.bytes} bytes, received into {receive.bytes}"
+                return f"message {number} from rank {src} to rank {dst} {sizes}"
+    return None
+
+
+def unwaited(run: Run) -> str | None:
+    """A sentence about the first operation nobody waited for; None if there is none."""
+    if run.case.strict:
+        return None  # the rules of NCCL say it themselves
+    for rank, operations in enumerate(run.operations):
+        for op in operations:
+            if op.end is None:
+                direction = {"send": f" to rank {op.peer}", "recv": f" from rank {op.peer}"}.get(op.kind, "")
+                return (
+                    f"rank {rank} never called wait() on its {op.kind}{direction}, {op.line}: "
+                    "the data may not be there yet, or may be overwritten on its way"
+                )
+    return None
+
+
+def same_everywhere(reports: list) -> str | None:
+    """The name of the error that all ranks raised, if it is one."""
+    kinds = {report.get("error") for report in reports if report}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+ENDLESS = re.compile(r"(sent and received|computed for) [\d.,e+]+ (times|s) and came to no end: is this loop endless\?")
+HINTS = {  # by words of an error's message, what a beginner cannot see in them
+    "'NoneType' object has no attribute 'wait'": "a collective without async_op=True waits itself and returns None",
+    "object has no attribute 'work'": "wait() was called, and launch() was not",
+    "storage of size 0": "memory that was freed is used here, and not gathered again into the same storage",
+    "not allocated yet": "memory that was freed is used here, and not gathered again into the same storage",
+}
+
+
+def raised(rank: int, report: dict, student: Handle) -> str:
+    """What ``rank`` raised and the line, from its report; where a function of the lab raised it, also who called that.
+
+    A loop without an end is said in its own words.
+    """
+    if report["error"] == RecursionError.__name__ and report["frames"]:
+        frame, _ = Counter(map(tuple, report["frames"])).most_common(1)[0]
+        return f"rank {rank} raised RecursionError: {frame[2]} calls itself, without an end · {_line(*frame)}"
+    endless = report.get("endless") and ENDLESS.fullmatch(report["message"])  # a rank may write any report
+    text = f"rank {rank} {report['message']}" if endless else f"rank {rank} raised {report['error']}"
+    if report["message"] and not endless:
+        text += f": {_plainly(report['message'])}"
+    text += next((f" ({hint})" for words, hint in HINTS.items() if words in report["message"]), "")
+    inward = report["frames"][::-1]
+    if inward:
+        text += f" · {_line(*inward[0])}"
+    if (caller := _caller(inward, student)) is not None:
+        text += f" · called in {_function(caller, student)}, {_line(*caller)}"
+    return text
+
+
+def _plainly(message):
+    """A message without gloo's own places; what it says of a rank that is its own neighbour, in words.
+
+    Of a gradient of another type than its parameter, the two types: torch adds three sentences to them.
+    """
+    if "Pair is not connected" in message and "[none]" in message:
+        return "a rank sends to itself, or receives from itself, which gloo cannot do"
+    if types := _TYPE_OF_GRADIENT.search(message):
+        return f"the new .grad is {types[1].lower()}, its parameter is {types[2].lower()}: give both one dtype"
+    return one_line(_GLOO_PLACE.sub("", message))
+
+
+def _line(label, line, _, source=""):
+    return f"{label}, line {line}" + (f": {source}" if source else "")
+
+
+def _caller(frames: Sequence[Sequence[Any]], student: Handle) -> Sequence[Any] | None:
+    """Of ``(label, line, function, ...)``, innermost first, the student's own; None if it is the innermost itself."""
+    own = [frame for frame in frames if frame[2] == student.name] or [f for f in frames if f[0] in student.cells]
+    return own[0] if own and own[0] is not frames[0] else None
+
+
+def _function(frame, student):
+    """The name of the function of a frame; of a lambda or a comprehension, of what the student wrote around it."""
+    return student.name if frame[2].startswith("<") else frame[2]
+
+
+def ended(error: RankError, rank: int, student: Handle) -> str:
+    """How a rank ended that left no report: killed by a signal, by ``os._exit``, or by gloo (a wrong size)."""
+    said = str(error).split("\n\n")[0].splitlines()
+    if said and said[0].endswith("failed:"):  # before the student's function was called: its code does not load there
+        return one_line(f"rank {rank} raised {said[-1].strip()}")
+    sizes = re.search(r"(\d+) vs (\d+)\. Received data size", error.output[rank] if rank < len(error.output) else "")
+    if said and "disagree" in said[0]:
+        text = one_line(said[0], longest=700)
+    elif sizes:
+        text = f"rank {rank} got a message of {sizes[1]} bytes and expected one of {sizes[2]}"
+    else:
+        text = one_line(said[0] if said else f"rank {rank} left no result")
+    frames = _callers_frames("\n".join(said))
+    if frames and "disagree" not in text:
+        text += f" · {_line(*frames[0])} in {frames[0][2]}"
+    if (caller := _caller(frames, student)) is not None:
+        text += f" · called in {_function(caller, student)}, {_line(*caller)}"
+    return text
+
+
+def no_end(error: RankError, seconds: float, reports: list, student: Handle) -> str:
+    """Why the ranks had not ended after ``seconds``: ``launch``'s sentence, or where each rank was if it has none.
+
+    Where that is in what the student's function calls, such as a function of the lab, also the student's line.
+    """
+    why = why_stuck(error)
+    if why in ("", SLOW):
+        why = _places(error, reports)
+    return f"no end after {seconds:.0f} s: {why}{called_in(error, student)}"
+
+
+def called_in(error: RankError, student: Handle) -> str:
+    """The student's line from which the first rank that is stuck came to a function of the lab; "" if it is in none."""
+    for rank in range(len(error.output)):
+        if (caller := _caller(_frames_of(error, rank), student)) is not None:
+            return f" In {_function(caller, student)}, {_line(*caller)}."
+    return ""
+
+
+def _frames_of(error, rank):
+    """``(label, line, function)`` of a stuck rank's stack, innermost first, without those of libraries."""
+    block = re.search(rf"^rank {rank} was at((?:\n  File .*)*)", str(error), re.MULTILINE)
+    return _callers_frames(block[1]) if block else []
+
+
+def _callers_frames(text):
+    frames = re.findall(r'^  File "?(.*?)"?, line (\d+) in (.*)', text, re.MULTILINE)
+    return [frame for frame in frames if sources.is_callers(frame[0])]
+
+
+def why_stuck(error: RankError) -> str:
+    """The sentence that says why the ranks wait for one another, from the RankTimeout."""
+    return one_line(str(error).splitlines()[0].partition(": ")[2], longest=700)
+
+
+def _places(error, reports):
+    """Where each rank was when the time was up: the innermost line that a student wrote."""
+    found = []
+    for rank, report in enumerate(reports):
+        if report is not None and "error" not in report:
+            found.append(f"rank {rank} had returned")
+            continue
+        file, line, name = (_frames_of(error, rank) or [("", "", "")])[0]
+        found.append(f"rank {rank} was in {name} ({file}, line {line})" if name else f"rank {rank} did not return")
+    return "; ".join(found)
+
+
+def one_line(error: object, longest: int = 300) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -1,0 +1,565 @@
+"""Lab 06, ZeRO: what each function must be, what calls it on the ranks, and what that comes to in one process.
+
+A vector of parameters has ``shapes``, a network of linear layers the widths ``hidden``. Where several layers have one
+size, bytes can be counted in layers.
+"""
+
+import copy
+import warnings
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ringzero.collectives import ALGORITHMS
+from ringzero.collectives.run import forget_scratch
+from ringzero.costs import memory
+from ringzero.record.memory import MemoryTimeline, label
+from ringzero_course.lab.checks import LIBRARY, Check
+from ringzero_course.lab.claims.answers import gives
+from ringzero_course.lab.claims.collectives import all_of, given
+from ringzero_course.lab.claims.oracle import Values, holds_at_most, is_right, nothing_said, sends_at_most
+from ringzero_course.lab.harness import training
+from ringzero_course.lab.harness.training import numbers
+from ringzero_course.lab.runs import Claim, Run, part
+from ringzero_course.lab.specification import Rows, of, other_ranks
+from ringzero_course.lab.subjects.plain import on_paper
+
+HIDDEN = (33,) * 9  # ten layers, eight of one size
+# A usual eps, 1e-8, would let rounding decide the sign of a step whose gradient is nearly 0.
+ADAMW: dict[str, Any] = {"lr": 1e-2, "betas": (0.9, 0.999), "eps": 1e-5, "weight_decay": 0.01}
+NUMBERS = ("exp_avg", "exp_avg_sq")  # AdamW's, for each parameter
+BESIDES = 1_000  # bytes that may be kept beside what is asked for: sizes, shapes, step counts
+NOT_COUNTED = 500  # numbers that may be kept in a list
+
+
+def four_numbers(stage: int, params: int, n: int) -> tuple[float, ...]:
+    sent = 4 * memory.communication_elements(params, stage, n)
+    return *memory.model_state_parts(params, stage, n, each=(4, 4, 8)), sent
+
+
+@on_paper(gives(("parameters", "gradients", "states", "what is sent"), four_numbers, tolerance=1e-6))
+def plan():
+    stages = ("plain data parallelism", "states sharded", "gradients too", "parameters too")
+    draw = yield {f"stage {i}, {what}: a million on 4 ranks": [(i, 1_000_000, 4)] for i, what in enumerate(stages)}
+    ranks = (1, 2, 3, draw.randrange(4, 200))
+    large = [(stage, draw.randrange(10**8, 10**10), n) for stage in range(4) for n in ranks]
+    uneven = [(stage, n * draw.randrange(100, 300) + 1, n) for stage in range(4) for n in (3, 5)]
+    yield {"billions of parameters, from 1 rank to many": large, "where N does not divide the parameters": uneven}
+
+
+# ---- a vector of parameters, and what is sent of it
+
+
+def values_of(shapes: tuple, seed: int) -> list[torch.Tensor]:
+    return [numbers(shape, seed + i) for i, shape in enumerate(shapes)]
+
+
+def parameters_of(shapes: tuple, seed: int) -> torch.nn.ParameterList:
+    here = torch.get_default_device()
+    return torch.nn.ParameterList(torch.nn.Parameter(value.to(here)) for value in values_of(shapes, seed))
+
+
+def end_to_end(tensors: list[torch.Tensor]) -> torch.Tensor:
+    return torch.cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def vector_of(run: Run) -> torch.Tensor:
+    return end_to_end(values_of(run.option("shapes"), run.option("seed")))
+
+
+def sizes_of(run: Run) -> list[int]:
+    """How many elements each layer of the run's model has, or its only vector."""
+    if "shapes" in run.case.options:
+        return [vector_of(run).numel()]
+    layers = training.Model(0, run.option("hidden", HIDDEN), run.option("double", ())).layers
+    return [sum(p.numel() for p in layer.parameters()) for layer in layers]
+
+
+def sends(first: Claim, collectives: Callable[[int], tuple[int, int]]) -> Claim:
+    """A claim: where ``first`` holds, a step sends no more of each layer than so many of the ring's ``collectives``.
+
+    They are the numbers of reduce-scatters and all-gathers, for a number of backward passes.
+    """
+
+    def due(run, rank):
+        times = zip(("reduce_scatter", "all_gather"), collectives(run.option("passes", 1)), strict=True)
+        rings = [(many, ALGORITHMS[name]["ring"](run.world_size)) for name, many in times]
+        sent = [8 + sum(many * ring.bytes_sent(size, 4)[rank] for many, ring in rings) for size in sizes_of(run)]
+        return run.option("steps", 1) * sum(sent)
+
+    return given(first)(sends_at_most(due))
+
+
+# ---- Flat
+
+
+def lay_out(flat_class: Callable, shapes: tuple, seed: int) -> dict:
+    """On a rank: the vector of a flat, bytes ``held``, and all that there is to see when the vector is doubled."""
+    parameters = parameters_of(shapes, seed)
+    with MemoryTimeline(parameters) as timeline:
+        flat = flat_class(iter(parameters))
+        timeline.mark("made")
+    if not isinstance(flat.owned, slice):
+        raise TypeError(f"owned is a {type(flat.owned).__name__}, not a slice")
+    report = {"vector": [flat.whole.clone()], "held": timeline.at("made").total}
+    with torch.no_grad():
+        flat.whole.mul_(2)
+    return report | {"views": list(flat.parameters), "owned": [flat.whole[flat.owned], flat.shard]}
+
+
+def of_a_flat(run: Run, rank: int) -> Values:
+    """An oracle of ``lay_out``."""
+    values = enumerate(values_of(run.option("shapes"), run.option("seed")))
+    mine = 2 * part(vector_of(run), run.world_size, rank)
+    return {
+        "vector": {"the vector": vector_of(run)},
+        "views": {f"parameter {i}": 2 * value for i, value in values},
+        "owned": {"whole[owned]": mine, "the shard": mine},
+    }
+
+
+@of(harness=lay_out, built_from=())
+def flat(check: Check) -> Rows:
+    def held(run, rank):
+        whole = 4 * vector_of(run).numel()
+        hint = f"the vector has {whole:,}, the rest is there twice"
+        yield "afterwards", run.reports[rank].held, whole + BESIDES, hint
+
+    values = is_right(of_a_flat, "vector")
+    views = is_right(of_a_flat, "views", hint=": what is written into the vector does not show there", tolerance=0)
+    owned = given(views)(is_right(of_a_flat, "owned", tolerance=0))
+    two = check.run(shapes=((17, 31), (17,)), seed=1)
+    many = check.run(shapes=((7,), (), (2, 3, 5), (30, 20), (4, 1)), seed=2)
+    few = check.run(shapes=((), (2, 1)), seed=3)
+    check.that("parameters lie end to end, with the values they had", [two, many], values, weight=2)
+    check.that("they are views of the vector", [two, many], views, weight=2)
+    check.that("nothing is there twice", [two, many], given(views)(holds_at_most(held)))
+    check.that("each rank owns its chunk, a view too, if only an empty one", [two, many, few], owned, weight=2)
+    draw = yield
+    shapes = ((), (draw.randrange(1, 30),), (draw.randrange(2, 9), 5, 3), (draw.randrange(2, 9), 1))
+    others = check.runs(ranks=other_ranks(draw), shapes=shapes, seed=draw.randrange(999))
+    scalar = check.runs(ranks=(2, 3), shapes=((),), seed=draw.randrange(999))
+    check.that("other shapes, a single number, other ranks", [*others, *scalar], all_of(values, owned))
+
+
+# ---- a shard of the mean gradient
+
+
+def gradients_of(shapes: tuple, seed: int, rank: int, without: tuple = ()) -> list[torch.Tensor]:
+    """A rank's gradients; that of parameter ``without[rank]`` is zeros."""
+    gradients = enumerate(values_of(shapes, 1000 * seed + 100 * rank))
+    return [gradient * (i not in without[rank : rank + 1]) for i, gradient in gradients]
+
+
+def reduce_once(mean_gradient: Callable, flat_class: Callable, **case: Any) -> dict:
+    """On a rank: the ``shard`` of the mean, bytes that its memory ``held`` and those ``left`` in gradients."""
+    parameters = parameters_of(case["shapes"], case["seed"])
+    flat = flat_class(iter(parameters))
+    for p, gradient in zip(parameters, gradients_of(rank=dist.get_rank(), **case), strict=True):
+        p.grad = gradient.to(p.device) if gradient.any() else None
+    shard = mean_gradient(flat)
+    held = shard.untyped_storage().nbytes() if isinstance(shard, torch.Tensor) else 0
+    return {"shard": [shard], "held": held, "left": sum(p.grad.nbytes for p in parameters if p.grad is not None)}
+
+
+def mean_shard(run: Run, rank: int) -> Values:
+    """An oracle of ``reduce_once``."""
+    of_each = [end_to_end(gradients_of(rank=r, **run.case.options)) for r in range(run.world_size)]
+    return {"shard": {"the shard": part(torch.stack(of_each).mean(0), run.world_size, rank)}}
+
+
+@of(harness=reduce_once, uses=("Flat",), built_from=(LIBRARY,))
+def mean_gradient(check: Check) -> Rows:
+    def held(run, rank):
+        report = run.reports[rank]
+        yield "afterwards", report.left, 0, "a parameter still has its .grad, set it to None"
+        hint = "the shard is a view, which keeps all of the vector; return a copy"
+        yield "in the shard's memory", report.held, 4 * report.shard[0].numel(), hint
+
+    right = is_right(mean_shard, "shard")
+    lets_go, cheap = given(right)(holds_at_most(held)), sends(right, lambda passes: (1, 0))
+    n = check.world_size
+    even = check.run(shapes=((2 * n, 5), (4 * n,)), seed=1)
+    uneven = check.run(shapes=((5, 7), (7,), (11,)), seed=2)
+    missing = check.run(shapes=((4, 5), (30,)), seed=3, without=(1, 0))
+    check.that("rank r has shard r of the mean", even, right, weight=2)
+    check.that("also when N does not divide the number of elements", uneven, right, weight=2)
+    check.that("no gradient counts as zeros", missing, right)
+    check.that("gradients and the reduced vector are let go", [even, uneven], lets_go, weight=2)
+    check.that("no more is sent than a reduce-scatter sends", [even, uneven], cheap, weight=2)
+    check.on_nccl(even, right)
+    draw = yield
+    seed, shapes = draw.randrange(999), ((), (draw.randrange(11, 30), 7), (draw.randrange(1, 30),))
+    others = check.runs(ranks=other_ranks(draw), shapes=shapes, seed=seed)
+    few = check.runs(ranks=(3, draw.choice((4, 5))), shapes=((2,),), seed=seed, without=(0,))
+    check.that("other shapes and numbers of ranks", others, all_of(lets_go, cheap), weight=3)
+    check.that("fewer elements than ranks; a rank without any gradient", few, lets_go, weight=2)
+
+
+# ---- clipping
+
+
+def vectors_to_clip(sizes: tuple, seed: int, max_norm: float, zeros: bool = False) -> list[torch.Tensor]:
+    return [(0 if zeros else i + 1) * numbers((size,), 100 * seed + i) for i, size in enumerate(sizes)]
+
+
+def clip_once(clip: Callable, **case: Any) -> dict:
+    """On a rank: its shards of some vectors, clipped, and the norm that was returned."""
+    n, rank, here = dist.get_world_size(), dist.get_rank(), torch.get_default_device()
+    shards = [part(vector, n, rank).clone().to(here) for vector in vectors_to_clip(**case)]
+    norm = clip(list(shards), case["max_norm"])  # a list of its own: what counts is what becomes of the tensors
+    norm = torch.as_tensor(norm).reshape(-1) if isinstance(norm, (float, torch.Tensor)) else norm
+    return {"norm": [norm], "shards": shards}
+
+
+def clipped(run: Run, rank: int) -> Values:
+    """An oracle of ``clip_once``."""
+    vectors = vectors_to_clip(**run.case.options)
+    norm = torch.cat(vectors).norm()
+    scale = min(1.0, run.option("max_norm") / (norm.item() or 1))
+    shards = {f"shard {i}": scale * part(vector, run.world_size, rank) for i, vector in enumerate(vectors)}
+    return {"norm": {"the norm": norm.reshape(1)}, "shards": shards}
+
+
+@of(harness=clip_once, built_from=("all_reduce",))
+def clip(check: Check) -> Rows:
+    returned, right = is_right(clipped, "norm"), is_right(clipped, "norm", "shards")
+
+    @given(right)
+    def one_number_travels(run):
+        for rank, operations in enumerate(run.operations):
+            sent = sum(op.bytes for op in operations)
+            if sent > 8 or len(operations) > 1:
+                return f"rank {rank} reduced {sent} bytes in {len(operations)} messages; one number in one would do"
+        return None
+
+    large, below = (check.run(sizes=(50, 31), seed=1, max_norm=most) for most in (2.0, 1000.0))
+    empty = check.run(sizes=(2, 1), seed=3, max_norm=0.1)
+    zeros = check.run(sizes=(20, 9), seed=4, max_norm=1.0, zeros=True)
+    check.that("returns the norm of all shards of all ranks", [large, below], returned, weight=2)
+    check.that("scales all by the same number", large, right, weight=2)
+    check.that("leaves what is below max_norm as it is, and zeros", [below, zeros], right)
+    check.that("where some shards are empty", empty, right)
+    check.that("one number travels", large, one_number_travels)
+    check.on_nccl(large, returned)
+    draw = yield
+    sizes = tuple(draw.randrange(3, 60) for _ in range(3))
+    others = check.runs(ranks=other_ranks(draw), sizes=sizes, seed=draw.randrange(999), max_norm=draw.uniform(0.5, 5))
+    check.that("other vectors and numbers of ranks", others, one_number_travels, weight=3)
+
+
+# ---- a vector that comes and goes
+
+
+def is_there(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has its memory."""
+    return tensor.untyped_storage().nbytes() >= tensor.nbytes
+
+
+def come_and_go(sharded_class: Callable, shapes: tuple, seed: int) -> dict:
+    """On a rank, twice: gathered, used, freed, gathered again and gone backward; the shards doubled, and gathered.
+
+    Numbers are taken as lists, whose memory is not counted in what is ``held``.
+    """
+    parameters, x = parameters_of(shapes, seed), torch.ones(2, shapes[0][1], requires_grad=True)
+    seen: list[Any] = []
+    with MemoryTimeline(parameters) as timeline:
+        flat = sharded_class(iter(parameters))
+        if not is_there(flat.shard):
+            raise RuntimeError("the shard has lost its memory: it is a view of the vector that was freed, not a copy")
+        timeline.mark("when made")
+        for _ in range(2):
+            flat.gather()
+            y = torch.nn.functional.linear(x, *parameters).sum()
+            flat.free()
+            flat.gather()
+            used = torch.autograd.grad(y, x)[0].tolist()
+            del y
+            with torch.no_grad():
+                flat.shard *= 2
+            flat.gather()
+            seen += [used, *(p.tolist() for p in parameters)]
+            flat.free()
+            forget_scratch()  # the ring's own
+            timeline.mark("freed")
+    held = {when: timeline.at(when).total for when in ("when made", "freed")}
+    return {"gathered": [*map(torch.tensor, seen)], "held": held}
+
+
+def doubled(run: Run, _: int) -> Values:
+    """An oracle of ``come_and_go``."""
+    found: dict[str, torch.Tensor] = {}
+    for turn, when in enumerate(("first", "second")):
+        weight, bias = (2**turn * value for value in values_of(run.option("shapes"), run.option("seed")))
+        found[f"a gradient, the {when} time,"] = weight.sum(0).expand(2, -1)
+        found |= {f"the weight, the {when} time,": 2 * weight, f"the bias, the {when} time,": 2 * bias}
+    return {"gathered": found}
+
+
+@of(harness=come_and_go, built_from=(LIBRARY,))
+def sharded(check: Check) -> Rows:
+    def held(run, rank):
+        whole = vector_of(run)
+        shard = 4 * part(whole, run.world_size, rank).numel()
+        for when, held in run.reports[rank].held.items():
+            yield when, held, shard + BESIDES, f"the shard has {shard:,}, the whole vector {4 * whole.numel():,}"
+
+    right = is_right(doubled, "gathered", hint=", after gather()")
+    lean, cheap = given(right)(holds_at_most(held)), sends(right, lambda passes: (0, 6))
+    run = check.run(shapes=((29, 30), (29,)), seed=1)
+    check.that("after gather() the parameters have their values, the second time too", run, right, weight=3)
+    check.that("after free() only the shard is left", run, lean, weight=2)
+    check.that("a gather sends (N−1)/N of the vector", run, cheap)
+    check.on_nccl(run, right)
+    draw = yield
+    rows, columns, seed = draw.randrange(25, 40), draw.randrange(25, 40), draw.randrange(999)
+    others = check.runs(ranks=other_ranks(draw), shapes=((rows, columns), (rows,)), seed=seed)
+    check.that("other shapes and numbers of ranks", others, all_of(lean, cheap), weight=3)
+
+
+# ---- training: the three stages
+
+
+def train(
+    make: Callable, *, seed: int, steps: int, passes: int = 1, hidden: tuple = HIDDEN, double: tuple = (),
+    beside: bool = False,
+) -> dict:  # fmt: skip
+    """On a rank: ``steps`` steps of ``passes`` backward passes each with ``make(layers)``, and what came of them.
+
+    That is the ``gradients`` of the first step, ``shards`` and ``parameters`` that are there in the end, bytes ``held``
+    and ``peaks`` of the last step's phases, and the whole ``history`` of memory. With ``beside`` another model, made
+    later, is trained first.
+    """
+    module, gradients = training.Model(seed, hidden, double), list[list[float]]()
+    with MemoryTimeline(module) as timeline:
+        zero = make(list(module.layers))
+        if beside:
+            other = training.Model(seed + 1, hidden, double)
+            _train(other, make(list(other.layers)), seed, steps, passes, lambda phase: None)
+
+        def mark(phase):
+            if phase == "reduced" and not gradients:
+                gradients.extend(gradient.tolist() for gradient in zero.gradients)
+            timeline.mark(phase)
+
+        _train(module, zero, seed, steps, passes, mark)
+        history = timeline.history()
+    # What autograd keeps for the backward pass, activations, is left out.
+    held = [total - kept for total, kept in zip(history.totals, history.bytes["activations"], strict=True)]
+    peaks = {name: max(held[begin : end + 1]) for (_, begin), (name, end) in pairwise(history.marks)}
+    return {
+        "gradients": [*map(torch.tensor, gradients)],
+        "shards": [flat.shard for flat in zero.flats],
+        "parameters": {f"after the last step {n}": p.detach() for n, p in module.named_parameters() if is_there(p)},
+        "left": [i for i, gradient in enumerate(zero.gradients) if gradient is not None],
+        "held": {name: held[end] for name, end in history.marks},
+        "peaks": peaks,
+        "history": [history.bytes, history.seconds, history.marks],
+    }
+
+
+def _train(module, zero, seed, steps, passes, mark):
+    """Train a model; ``mark`` is called at the end of each phase, with its name."""
+    warnings.filterwarnings("ignore", "Full backward hook is firing")  # at the first layer, in stage 3
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    for step in range(steps):
+        mark("start")
+        for i in range(passes):
+            loss = training.loss_of(module, seed + 100 * step + i, rank, ranks)
+            module.seen.clear()
+            mark("forward")
+            loss.backward()
+            del loss
+            mark("backward")
+        zero.reduce()
+        _must_be_tensors(zero)
+        for gradient in zero.gradients:
+            label(gradient, "gradients")
+        mark("reduced")
+        zero.step()
+        for value in (value for state in zero.states for value in state.values()):
+            if isinstance(value, torch.Tensor):
+                label(value, "optimizer")
+        mark("step")
+
+
+def _must_be_tensors(zero):
+    """Raise where a gradient is missing, or numbers are kept in NumPy arrays or lists, which are not counted."""
+    for i, gradient in enumerate(zero.gradients):
+        if gradient is None:
+            raise RuntimeError(
+                f"gradients[{i}] is None after the backward pass and reduce(): nothing reduced that layer. "
+                "Hooks made in a loop all see its last i, unless they keep it: lambda p, i=i: ..."
+            )
+    for name, value in (item for thing in (zero, *zero.flats) for item in vars(thing).items()):
+        if type(value).__module__ == "numpy" or isinstance(value, list) and len(value) > NOT_COUNTED:
+            raise RuntimeError(f"{name} keeps {len(value):,} numbers: keep them in tensors, whose memory is counted")
+
+
+def alone(run: Run) -> dict:
+    """What ``train`` comes to in one process that does the parts of all ranks.
+
+    By the parameters' names ``gradients`` of the first step, and ``after_step`` each time a checkpoint.
+    """
+    return _alone(run.world_size, **run.case.options)
+
+
+@lru_cache(maxsize=32)
+def _alone(ranks, seed, steps=3, passes=1, hidden=HIDDEN, double=(), **_):
+    module = training.Model(seed, hidden, double)
+    optimizer, report = torch.optim.AdamW(module.parameters(), **ADAMW), {"after_step": []}
+    named = dict(module.named_parameters())
+    for step in range(steps):
+        for i in range(passes):
+            for rank in range(ranks):
+                (training.loss_of(module, seed + 100 * step + i, rank, ranks) / ranks).backward()
+        report.setdefault("gradients", {name: p.grad for name, p in named.items()})
+        optimizer.step()
+        optimizer.zero_grad()
+        states = {name: {"parameter": p.detach(), **optimizer.state[p]} for name, p in named.items()}
+        report["after_step"].append(copy.deepcopy(states))
+    return report
+
+
+def trained(run: Run, rank: int) -> Values:
+    """An oracle of ``train``."""
+
+    def shards(named, words):
+        layers: dict[str, list] = {}
+        for name, tensor in named.items():
+            layers.setdefault(".".join(name.split(".")[:2]), []).append(tensor)
+        return {f"{words} {at}": part(end_to_end(some), run.world_size, rank) for at, some in layers.items()}
+
+    right, there = alone(run), run.returned[rank]["parameters"]
+    last = {name: state["parameter"] for name, state in right["after_step"][-1].items()}
+    return {
+        "gradients": shards(right["gradients"], "in the first step the shard of the gradient of"),
+        "shards": shards(last, "after the last step the shard of"),
+        "parameters": {words: last[words.split()[-1]] for words in there},
+    }
+
+
+HINT = ", and all shards are right. Hand them round after the step or, in stage 3, free a layer once it is reduced"
+as_one_process = all_of(is_right(trained, "gradients", "shards"), is_right(trained, "parameters", hint=HINT))
+
+
+def is_lean(stage: int) -> Claim:
+    """A claim: AdamW's numbers, from stage 2 gradients, in stage 3 parameters are there as shards alone.
+
+    Except for the layer at which the pass is; the last one may stay whole between the two passes.
+    """
+
+    def limits(run, rank):
+        report, layer, whole = run.reports[rank], 4 * max(sizes_of(run)), 4 * sum(sizes_of(run))
+        held, peaks, passed = report.held, report.peaks, run.option("passes", 1) > 1
+        shard, start = 4 * sum(shard.numel() for shard in report.shards), report.held["start"]
+        slack = 0.75 * layer  # the buffer into which the ring receives, step counts, a loss
+        hint = f"all parameters are {whole:,}, its shards of them {shard:,}, a layer {layer:,}"
+        yield "after the step", 4 * len(report.left), 0, "a gradient in self.gradients is not None"
+        due = 3 * shard if stage == 3 else whole + 2 * shard
+        yield "after the step", held["step"], due + slack, f"{hint}, and AdamW has two numbers for each one it owns"
+        if stage == 3:
+            before = start + shard * passed
+            yield "after the forward pass", held["forward"] - before, layer + slack, f"what was gathered stays; {hint}"
+            yield "during the forward pass, beside its shards,", peaks["forward"] - before, 2.5 * layer, hint
+        if stage > 1:
+            keeps = f"gradients that were reduced are kept; {hint}"
+            yield "after the backward pass", held["backward"] - start, shard + slack, keeps
+            more, most = peaks["backward"] - start - shard, 4.5 if stage == 2 else 5.0
+            yield "during the backward pass, beside its shards,", more, most * layer, hint
+
+    return given(as_one_process)(holds_at_most(limits))
+
+
+def trains(stage: int, lean: str, cheap: str, collectives: Callable[[int], tuple[int, int]]) -> Callable[[Check], Rows]:
+    """A specification: ``train`` with the class of this ``stage``, which is ``lean`` and ``cheap`` in these words."""
+
+    @of(harness=train, built_from=(LIBRARY,))
+    def specification(check: Check) -> Rows:
+        sends_little = sends(as_one_process, collectives)
+        both = [check.run(seed=1, steps=1), check.run(seed=2, steps=3, ranks=4)]
+        beside = check.run(seed=3, steps=2, hidden=(12, 13), beside=True)
+        mixed = check.run(seed=4, steps=2, hidden=(33,) * 4, double=(1, 3), passes=2)
+        check.that("steps are those of torch's AdamW in one process", both, as_one_process, weight=2)
+        check.that("also with two matrices in a layer, and two backward passes", mixed, as_one_process)
+        check.that("and beside another model, which is trained first", beside, as_one_process)
+        check.that(lean, both, is_lean(stage), weight=3)
+        check.that(cheap, [*both, mixed], sends_little, weight=2)
+        check.on_nccl(both[0], as_one_process)
+        draw = yield
+        model = {"hidden": (draw.randrange(28, 36),) * draw.choice((7, 8)), "double": draw.choice(((), (2,)))}
+        case = {"seed": draw.randrange(999), "steps": 2, "passes": draw.choice((1, 2, 3))}
+        others = check.runs(ranks=other_ranks(draw), **case, **model)
+        check.that("another model, on 1 rank and others", others, as_one_process, weight=3)
+        check.that("lean and cheap there", others, all_of(is_lean(stage), sends_little), weight=2)
+
+    return specification
+
+
+STATES = "AdamW's numbers are there for the shard alone, and no gradient is left"
+stage_1 = trains(1, STATES, "a step sends one reduce-scatter and one all-gather", lambda passes: (1, 1))
+GRADIENTS = "gradients that the rank does not own go during the backward pass"
+stage_2 = trains(2, GRADIENTS, "no more is sent than in stage 1 each pass", lambda passes: (passes, 1))
+LAYERS = "shards alone are kept, and one layer at a time is whole"
+SENDS = "each pass sends one reduce-scatter and two all-gathers"
+stage_3 = trains(3, LAYERS, SENDS, lambda passes: (passes, 2 * passes))
+
+
+# ---- checkpoints
+
+
+def train_and_save(checkpoint: Callable, *stages: Callable, stage: int, seed: int, **model: Any) -> dict:
+    """On a rank: three steps with one of the stages, over the layers in reverse order, a checkpoint after each.
+
+    What a checkpoint spoils shows in the next one. Reported are the first and the last one at the very end, and which
+    parameters have memory only since a checkpoint.
+    """
+    module = training.Model(seed, **model)
+    zero, saved, back = stages[stage - 1](list(module.layers)[::-1]), [], []
+
+    def save(phase):
+        if phase == "step":
+            freed = [name for name, p in module.named_parameters() if not is_there(p)]
+            saved.append(checkpoint(module, zero))
+            back.extend(name for name in freed if is_there(module.get_parameter(name)))
+
+    _train(module, zero, seed, 3, 1, save)
+    if not isinstance(saved[0], dict):
+        raise TypeError(f"checkpoint returned {saved[0]!r}, not a dict of a dict for each parameter")
+    (first, last), words = map(_by_key, saved[::2]), " was freed, and has memory again after a checkpoint"
+    return {"first": first["parameter"], **last, "back": [name + words for name in back]}
+
+
+def _by_key(saved):
+    """A checkpoint, ``{name: {key: tensor}}``, as ``{key: {"key of name": tensor}}``."""
+    return {key: {f"{key} of {name}": each.get(key) for name, each in saved.items()} for key in ("parameter", *NUMBERS)}
+
+
+def saved(run: Run, _: int) -> Values:
+    """An oracle of ``train_and_save``."""
+    first, _, last = map(_by_key, alone(run)["after_step"])
+    return {"first": first["parameter"], **last}
+
+
+@of(harness=train_and_save, uses=("Zero1", "Zero2", "Zero3"), built_from=(LIBRARY,))
+def checkpoint(check: Check) -> Rows:
+    copies = is_right(saved, "first", hint=": a step later it is another; make copies, anew each time", tolerance=1e-3)
+    parameters = is_right(saved, "parameter", tolerance=1e-3)
+    whole = all_of(is_right(saved, "parameter", *NUMBERS, tolerance=1e-3), copies)
+    kept = given(whole)(nothing_said("back"))
+    of_3 = check.run(stage=3, seed=1, hidden=(33,) * 3)
+    of_1 = check.run(stage=1, seed=2, hidden=(12, 13, 14))
+    of_2 = check.run(stage=2, seed=3, hidden=(9, 10, 11), double=(1, 3))
+    check.that("parameters of a stage 3 model", of_3, parameters, weight=2)
+    check.that("and AdamW's numbers; all of it copies", of_3, whole, weight=2)
+    check.that("of stages 1 and 2, with two matrices in some layers", [of_1, of_2], whole)
+    check.that("what was freed stays freed", of_3, kept)
+    check.on_nccl(of_3, parameters)
+    draw = yield
+    model = {"hidden": tuple(draw.randrange(9, 30) for _ in range(3)), "seed": draw.randrange(999)}
+    others = check.runs(ranks=other_ranks(draw), stage=lambda n: 2 if n == 1 else 3, **model)
+    check.that("another model, on 1 rank and others", others, kept, weight=3)
