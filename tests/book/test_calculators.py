@@ -14,8 +14,9 @@ from ringzero.costs import calculators as functions
 from ringzero.costs import memory, overlap, throughput, transformer
 from ringzero.costs.alpha_beta import seconds
 from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.drawing import palette
 from ringzero.steps.machine import dgx
-from ringzero_course.figures import calculator, palette, questions, readout
+from ringzero_course.figures import calculator, questions, readout
 from ringzero_course.figures.calculators import Choice, Number, powers_of_two, round_numbers
 from tests.conftest import needs_browser
 from tests.page_site import elsewhere, extension, make_site, watched, write_page

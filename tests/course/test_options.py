@@ -7,6 +7,7 @@ or of a text that has no row fails: ``test_each_option_has_a_row``.
 
 import contextlib
 import importlib
+import importlib.util
 import inspect
 import json
 import os
@@ -251,7 +252,8 @@ def test_an_option_reaches_what_it_is_for(line, tmp_path, monkeypatch):
         assert asked == [[sys.executable, "-m", "nbgrader", "autograde", OTHER, *expected]]
         return
     room, _, name = where.partition(":")
-    module = importlib.import_module(f"ringzero.{room}".rstrip("."))
+    package = "ringzero_course" if importlib.util.find_spec(f"ringzero_course.{room.split('.')[0]}") else "ringzero"
+    module = importlib.import_module(f"{package}.{room}".rstrip("."))
     signature = inspect.signature(getattr(module, name))
 
     def asks(*words, **more):

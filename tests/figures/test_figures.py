@@ -12,13 +12,13 @@ import pytest
 from ringzero.collectives.flat import flat_all_reduce
 from ringzero.collectives.ring import ring_all_reduce, ring_broadcast, ring_reduce_scatter
 from ringzero.collectives.schedule import Round, Schedule
+from ringzero.drawing import palette
 from ringzero.record.operation import COMPUTE, Operation
 from ringzero_course.figures import (
     Figure,
     before_after,
     chart,
     explore,
-    palette,
     queues,
     spacetime,
     standalone,

@@ -232,7 +232,7 @@ KEYS = {
 def _axis(span, height, lanes):
     unit, scale = ("ms", 1e3) if span >= 1e-3 else ("µs", 1e6)
     parts = [f'<text x="2" y="14">{unit}</text>']
-    for tick in _ticks(span * scale):
+    for tick in ticks(span * scale):
         x = LEFT + tick / (span * scale) * WIDTH
         parts.append(
             f'<line x1="{x:.1f}" y1="{TOP - 8}" x2="{x:.1f}" y2="{height - 30}" stroke="currentColor" '
@@ -242,7 +242,7 @@ def _axis(span, height, lanes):
     return parts
 
 
-def _ticks(end):
+def ticks(end):
     """Round numbers from 0 to ``end``, at most seven."""
     step = 10 ** floor(log10(end))
     step = next(step * f for f in (0.1, 0.2, 0.5, 1, 2) if end / (step * f) <= 6)

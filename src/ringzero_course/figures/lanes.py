@@ -8,7 +8,7 @@ from html import escape
 
 from ringzero.drawing import palette
 from ringzero.drawing.figure import Figure, frame, svg_open
-from ringzero.drawing.timelines import _ticks
+from ringzero.drawing.timelines import ticks
 
 LANE, GAP, TOP, WIDTH, LETTER = 24, 8, 28, 500, 6.6  # pixels
 
@@ -42,7 +42,7 @@ def lanes(
     height = TOP + len(rows) * (LANE + GAP)
 
     drawing = [f'<text x="2" y="14">{escape(unit)}</text>']
-    for tick in _ticks(span):
+    for tick in ticks(span):
         x = left + tick / span * WIDTH
         drawing.append(
             f'<line x1="{x:.1f}" y1="{TOP - 8}" x2="{x:.1f}" y2="{height}" stroke="currentColor" stroke-opacity="0.2"/>'
