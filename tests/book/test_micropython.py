@@ -338,11 +338,6 @@ def calls(dice):
                 yield f"{name}.{public}"
     for collective, named in coefficients.COEFFICIENTS.items():
         yield from (f"coefficients.COEFFICIENTS[{collective!r}][{name!r}](8)" for name in named)
-    for collective, name in [("all_reduce", "torus_2d"), ("all_reduce", "torus_3d"), ("all_reduce", "hierarchical")]:
-        yield from (
-            f"coefficients.COEFFICIENTS[{collective!r}][{name!r}]({a * b * c}, {(a, b * c)})"
-            for a, b, c in [(1, 1, 1), (2, 3, 4), (5, 1, 2)]
-        )
 
 
 def arguments(module, function, dice):

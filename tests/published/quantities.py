@@ -24,6 +24,7 @@ from ringzero.costs import (
     two_level,
 )
 from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.network import coefficients
 
 NCCL_NAMES = {"alltoall": "all_to_all"}  # nccl-tests' spelling -> ours
 MPICH_NAMES = {
@@ -68,11 +69,11 @@ def all_reduce_lower_bound(world_size):
 
 
 def all_reduce_coefficients(algorithm, world_size):
-    return list(COEFFICIENTS["all_reduce"][MPICH_NAMES.get(algorithm, algorithm)](world_size))
+    return list(coefficients(ALGORITHMS["all_reduce"][MPICH_NAMES.get(algorithm, algorithm)](world_size)))
 
 
 def broadcast_coefficients(algorithm, world_size):
-    return list(COEFFICIENTS["broadcast"][MPICH_NAMES.get(algorithm, algorithm)](world_size))
+    return list(coefficients(ALGORITHMS["broadcast"][MPICH_NAMES.get(algorithm, algorithm)](world_size)))
 
 
 def all_reduce_schedule(algorithm, world_size=None, shape=None):

@@ -17,8 +17,8 @@ from ringzero.bench import options, results
 from ringzero.collectives import algorithms as known
 from ringzero.collectives.auto import chosen
 from ringzero.costs import alpha_beta
-from ringzero.costs.coefficients import COEFFICIENTS
 from ringzero.measure.timing import CALMED, IN_PLACE, OUT_OF_PLACE, Timing
+from ringzero.network import coefficients
 
 SIZES = "16K,64K,256K,1M,4M,16M,64M"  # an odd number, so that both ends are fitted
 TIMEOUT = 300.0
@@ -123,7 +123,7 @@ def _cost(line):
     """The coefficients of the algorithm that ran, with the options that it had."""
     name, n = line.algorithm, line.world_size
     _, its_options = chosen(line.collective, name, n, line.size)
-    return COEFFICIENTS[line.collective][name](n, **its_options)
+    return coefficients(known.ALGORITHMS[line.collective][name](n, **its_options))
 
 
 # ---- rows and tables

@@ -11,7 +11,7 @@ from ringzero.network.machines import (
     pcie_box,
     summit,
 )
-from ringzero.network.pricing import Price, Step, critical_path, price
+from ringzero.network.pricing import Price, Step, coefficients, critical_path, price
 from ringzero.network.topology import Topology, bus, cluster, fully_connected, mesh, switch, torus
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "bus",
     "candidates",
     "cluster",
+    "coefficients",
     "critical_path",
     "crossovers",
     "dgx_a100",
