@@ -98,8 +98,7 @@ def test_times_that_follow_the_model_are_predicted():
         2**26: ("torus_2d", of("torus_2d")),
     }
     series = [
-        line(size, alpha_beta.seconds(cost, size, 20e-6, 1e-9), algorithm=name)
-        for size, (name, cost) in costs.items()
+        line(size, alpha_beta.seconds(cost, size, 20e-6, 1e-9), algorithm=name) for size, (name, cost) in costs.items()
     ]
     predicted = collectives._predicted(series)
     assert [each.fitted for each in predicted] == [True, False, True, False, True]
