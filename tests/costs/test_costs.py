@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ringzero.collectives import ALGORITHMS
-from ringzero.costs import alpha_beta as ab
 from ringzero.costs import nccl
-from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.costs.page import alpha_beta as ab
+from ringzero.costs.page.coefficients import COEFFICIENTS
 from ringzero.network import coefficients
 from tests.algorithms import priced_options
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ringzero.costs import hardware as hw
+from ringzero.costs.page import hardware as hw
 
 
 def test_every_row_is_complete_dated_and_sourced():

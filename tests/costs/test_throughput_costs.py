@@ -4,8 +4,9 @@ import itertools
 
 import pytest
 
-from ringzero.costs import pipeline, throughput
-from ringzero.costs import transformer as tf
+from ringzero.costs import pipeline
+from ringzero.costs.page import throughput
+from ringzero.costs.page import transformer as tf
 
 LLAMA = {"layers": 32, "hidden": 4096, "ffn": 14336, "heads": 32, "kv_heads": 8}
 
@@ -178,15 +179,6 @@ def test_interleaving_shortens_the_bubble_and_keeps_more(stages, micro_batches, 
     assert first == pytest.approx(stages * (1 + (stages - 1) / (stages * pieces)))  # Korthikanti et al.
 
 
-@pytest.mark.parametrize("pieces", [1, 4])
-@pytest.mark.parametrize("bubble", [0.01, 0.1, 0.5])
-def test_micro_batches_for_a_bubble(bubble, pieces):
-    least = pipeline.min_micro_batches(8, bubble, pieces)
-    assert pipeline.bubble_fraction(8, least, pieces) == pytest.approx(bubble)
-    assert pipeline.min_micro_batches(1, bubble) == 0
-    assert pipeline.min_micro_batches(8, bubble) == pipeline.min_micro_batches(8, bubble, 1)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -219,9 +211,6 @@ def test_micro_batches_for_a_bubble(bubble, pieces):
         (lambda: pipeline.bubble_over_ideal(0, 1), "stages is 0; give"),
         (lambda: pipeline.bubble_fraction(1, 0), "micro_batches is 0; give"),
         (lambda: pipeline.bubble_fraction(1, 1, 0), "virtual_stages is 0; give"),
-        (lambda: pipeline.min_micro_batches(4, 0), "bubble is 0; give a part of the step above 0 and below 1"),
-        (lambda: pipeline.min_micro_batches(4, 1), "bubble is 1; give"),
-        (lambda: pipeline.min_micro_batches(0, 0.5), "stages is 0; give"),
         (lambda: pipeline.micro_batches_kept(4, 0), "micro_batches is 0; give"),
         (lambda: pipeline.micro_batches_kept(4, 8, 4), "position is 4; the pipeline has the stages 0 to 3"),
         (lambda: pipeline.micro_batches_kept(4, 8, -1), "position is -1; the pipeline"),

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from ringzero.costs import overlap
+from ringzero.costs.page import overlap
 from ringzero.lab.runs import Case, Run
 from ringzero.lab.subjects import overlapping
 from ringzero.lab.subjects.overlapping import gradient

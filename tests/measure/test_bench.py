@@ -11,7 +11,7 @@ from ringzero.bench.collectives import Line
 from ringzero.cli import main
 from ringzero.collectives import ALGORITHMS
 from ringzero.collectives.auto import chosen
-from ringzero.costs import alpha_beta
+from ringzero.costs.page import alpha_beta
 from ringzero.measure.timing import IN_PLACE, OUT_OF_PLACE, Timing
 from ringzero.network import coefficients
 

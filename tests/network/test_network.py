@@ -13,7 +13,7 @@ from ringzero.collectives import ALGORITHMS, Round, Rounds, Schedule, verify, wo
 from ringzero.collectives.direct import one_shot_all_reduce, two_shot_all_reduce
 from ringzero.collectives.ring import ring_all_reduce
 from ringzero.collectives.schedule import traffic_in_chunks
-from ringzero.costs import alpha_beta as ab
+from ringzero.costs.page import alpha_beta as ab
 from ringzero.measure import pricing
 from ringzero.network import (
     PROTOCOLS,

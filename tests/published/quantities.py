@@ -5,25 +5,24 @@ from math import prod
 import numpy as np
 
 from ringzero.collectives import ALGORITHMS
-from ringzero.costs import alpha_beta as ab
 from ringzero.costs import (
     compression,
+    deepspeed,
+    experts,
     faults,
     gossip,
-    hardware,
     local,
-    memory,
     muon,
     nccl,
     nccl_tuner,
     offload,
-    overlap,
     pipeline,
-    throughput,
-    transformer,
     two_level,
+    zero3_with_tensor,
 )
-from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.costs.page import alpha_beta as ab
+from ringzero.costs.page import hardware, memory, overlap, throughput, transformer
+from ringzero.costs.page.coefficients import COEFFICIENTS
 from ringzero.network import coefficients
 
 NCCL_NAMES = {"alltoall": "all_to_all"}  # nccl-tests' spelling -> ours
@@ -187,11 +186,11 @@ def deepspeed_estimate(case, params, largest_layer_params=None, gpus_per_node=1,
     stage, where, *rest = case.split("_")
     if stage == "z2":
         offload = "optimizer" if where == "cpu" or rest == ["offload"] else "none"
-        both = memory.deepspeed_zero2_bytes(params, gpus_per_node, nodes, offload)
+        both = deepspeed.zero2_bytes(params, gpus_per_node, nodes, offload)
     else:
         zero_init = "init0" not in rest
         offload = {"none": "none", "opt": "optimizer", "all": "all"}[rest[0]]
-        both = memory.deepspeed_zero3_bytes(params, largest_layer_params, gpus_per_node, nodes, offload, zero_init)
+        both = deepspeed.zero3_bytes(params, largest_layer_params, gpus_per_node, nodes, offload, zero_init)
     return both[("cpu", "gpu").index(where)] / 2**30
 
 
@@ -307,11 +306,11 @@ def max_tensor_parallel_degree(**machine):
 
 
 def mixed_fsdp_tp_min_tokens(ffn, intensity, axes_product):
-    return overlap.min_tokens_for_mixed(intensity, zero_bandwidth=axes_product, tensor_bandwidth=1, ffn=ffn)
+    return zero3_with_tensor.min_tokens_for_mixed(intensity, zero_bandwidth=axes_product, tensor_bandwidth=1, ffn=ffn)
 
 
 def optimal_fsdp_degree(tokens, ffn, devices, axes_ratio):
-    return overlap.best_zero_degree(tokens, ffn, devices, zero_bandwidth=axes_ratio, tensor_bandwidth=1)
+    return zero3_with_tensor.best_zero_degree(tokens, ffn, devices, zero_bandwidth=axes_ratio, tensor_bandwidth=1)
 
 
 def all_gather_seconds(bytes, world_size, bandwidth):
@@ -331,18 +330,18 @@ def training_days_from_throughput(tokens, tokens_per_second):
 
 
 def min_tokens_moe_dp_overlap(**machine):
-    return overlap.min_tokens_for_moe_data_parallel(**machine)
+    return experts.min_tokens_for_moe_data_parallel(**machine)
 
 
-def _spelt(name, pairs):
-    """The name in ``pairs`` that ``name`` spells in other letters: "NVLSTree" is "nvls_tree"."""
+def _spelt(name, names):
+    """The one of ``names`` that ``name`` spells in other letters: "NVLSTree" is "nvls_tree"."""
     plain = name.replace("_", "").replace(" ", "").lower()
-    return next((key for key, _ in pairs if key.replace("_", "").lower() == plain), name)
+    return next((key for key in names if key.replace("_", "").lower() == plain), name)
 
 
 def nccl_tuning_constant(table, algorithm=None, protocol=None, link=None, gpu=None, nodes=1):
     if gpu is not None:
-        generation = _spelt(gpu, nccl_tuner.NVLS_EFFICIENCY)
+        generation = _spelt(gpu, nccl_tuner.GENERATIONS)
         return nccl_tuner.bandwidth_limit(table, generation, nodes) / 1e9
     names = _spelt(algorithm, nccl_tuner.BASE_LATENCY), _spelt(protocol, nccl_tuner.PROTOCOLS)
     if table == "base_latency":

@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 import ringzero
 from ringzero import figures
-from ringzero.costs import memory as mem
+from ringzero.costs.page import memory as mem
 from ringzero.record import memory
 from ringzero.record.memory import KINDS, MemoryTimeline
 from tests.small_transformers import Block, Gpt, kept_for_backward, params

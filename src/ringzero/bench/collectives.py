@@ -4,7 +4,7 @@ ringzero makes gloo's event thread a batch thread, which does not preempt the ca
 measured as it comes, and once more with a batch thread ("calmed"), to show how much of the difference that makes.
 
 For each collective, algorithm and number of ranks, alpha and beta are fitted to every second size. The alpha-beta model
-(``costs.alpha_beta``) then predicts all of them; its errors at the sizes between are what counts.
+(``costs.page.alpha_beta``) then predicts all of them; its errors at the sizes between are what counts.
 """
 
 import itertools
@@ -16,7 +16,7 @@ import click
 from ringzero.bench import options, results
 from ringzero.collectives import algorithms as known
 from ringzero.collectives.auto import chosen
-from ringzero.costs import alpha_beta
+from ringzero.costs.page import alpha_beta
 from ringzero.measure.timing import CALMED, IN_PLACE, OUT_OF_PLACE, Timing
 from ringzero.network import coefficients
 

@@ -10,7 +10,7 @@ import statistics
 
 from ringzero.bench import results, steps
 from ringzero.bench.steps import RATES, WORLD_SIZES
-from ringzero.costs import memory
+from ringzero.costs.page import memory
 
 MODELS = {"small": (256, 4), "large": (512, 4)}  # width and layers: 3.2 and 12.6 million parameters
 PEERS = ("torch DDP", "ZeroRedundancyOptimizer", "FSDP2, kept after forward", "FSDP2")  # by stage

@@ -16,7 +16,7 @@ A travel compresses each vector of gradients on its own, so call these for each 
 
 import math
 
-from ringzero.costs.inputs import positive, ranks
+from ringzero.costs.page.inputs import positive, ranks
 
 VALUE = 4  # bytes of an fp32 number
 INDEX = 4  # bytes of an int32 index

@@ -17,7 +17,7 @@ of the optimum checkpoint interval for restart dumps", FGCS 22 (2006).
 
 import math
 
-from ringzero.costs.inputs import positive, ranks
+from ringzero.costs.page.inputs import positive, ranks
 
 
 def job_mttf(gpus: int, gpus_per_node: int, failures_per_1000_node_days: float) -> float:

@@ -14,7 +14,7 @@ Stich, "Local SGD converges fast and communicates little" (2019); Douillard et a
 DiLoCo" (2025).
 """
 
-from ringzero.costs.inputs import known, positive, ranks
+from ringzero.costs.page.inputs import known, positive, ranks
 from ringzero.costs.two_level import payload_bytes
 
 FORMATS = ((32, "fp32"), (16, "bf16"), (8, "int8"), (4, "int4"))  # bits -> its name in ``two_level.BITS``

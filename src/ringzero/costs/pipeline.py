@@ -11,7 +11,7 @@ each stage v pieces of the model, so that it starts and ends v times sooner. Sta
 (``overlap.pipeline_parallel_ratio``).
 """
 
-from ringzero.costs.inputs import known, positive
+from ringzero.costs.page.inputs import known, positive
 
 SCHEDULES = (("gpipe", "all forward, then all backward"), ("1f1b", "one forward, one backward"))
 
@@ -26,18 +26,6 @@ def bubble_fraction(stages: int, micro_batches: int, virtual_stages: int = 1) ->
     """The part of the step in which a stage is idle: (p-1) / (v m + p - 1) (Huang et al. 2019)."""
     idle = bubble_over_ideal(stages, micro_batches, virtual_stages)
     return idle / (1 + idle)
-
-
-def min_micro_batches(stages: int, bubble: float, virtual_stages: int = 1) -> float:
-    """Micro-batches (a real number) from which on the idle part of the step is at most ``bubble``.
-
-    >>> round(min_micro_batches(stages=8, bubble=0.1), 6)
-    63.0
-    """
-    positive(stages=stages, virtual_stages=virtual_stages)
-    if not 0 < bubble < 1:
-        raise ValueError(f"bubble is {bubble}; give a part of the step above 0 and below 1")
-    return (stages - 1) * (1 - bubble) / (bubble * virtual_stages)
 
 
 def micro_batches_kept(

@@ -19,7 +19,7 @@ parameter propagation for distributed DNN training" (P3, 2019).
 
 import math
 
-from ringzero.costs.inputs import known, positive, ranks
+from ringzero.costs.page.inputs import known, positive, ranks
 
 HEADER = 24  # bytes: three int64
 ORDERS = (

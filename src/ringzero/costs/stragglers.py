@@ -16,7 +16,7 @@ via a stale synchronous parallel parameter server" (2013).
 
 import math
 
-from ringzero.costs.inputs import positive, ranks
+from ringzero.costs.page.inputs import positive, ranks
 
 
 def synchronous_seconds(seconds: list[float]) -> float:

@@ -14,9 +14,9 @@ from typing import Any
 
 from ringzero.collectives.algorithms import ALGORITHMS, options
 from ringzero.collectives.schedule import is_whole
-from ringzero.costs.alpha_beta import bus_bandwidth_factor
 from ringzero.costs.nccl import payload_fraction
 from ringzero.costs.nccl_tuner import ll_bandwidth_limit
+from ringzero.costs.page.alpha_beta import bus_bandwidth_factor
 from ringzero.network.pricing import Price, check_size, price
 from ringzero.network.topology import Topology
 

@@ -3,12 +3,12 @@
     dgx_h100(4)                                                     32 GPUs
     emulated_cluster(2, 4, 125e6, local_alpha=60e-6)                two network namespaces, 1 Gbit/s
 
-Bandwidths are those the makers state (``costs.hardware``); programs reach less. Alphas are what a hop takes in NCCL
+Bandwidths are those the makers state (``page.hardware``); programs reach less. Alphas are what a hop takes in NCCL
 2.30's own cost model, for a ring and the protocol Simple (src/graph/tuning.cc); ``topology.scaled(*PROTOCOLS[name])``
 gives the machine under another protocol.
 """
 
-from ringzero.costs import hardware
+from ringzero.costs.page import hardware
 from ringzero.network.topology import Topology, bus, cluster, switch
 
 NVLINK_ALPHA, PCIE_ALPHA, NETWORK_ALPHA = 3.4e-6, 5.7e-6, 14e-6

@@ -92,7 +92,7 @@ def price(schedule: Schedule, size: float, topology: Topology) -> Price:
 
 
 def coefficients(schedule: Schedule) -> tuple[float, float, float]:
-    """What ``costs.alpha_beta`` takes: messages that follow each other, and how often they send and reduce the buffer.
+    """Messages that follow each other, and how often they send and reduce the buffer: what ``page.alpha_beta`` takes.
 
     It is the price where every rank has one link in and one out, and alpha, bandwidth and gamma are 1.
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from ringzero.collectives.algorithms import ALGORITHMS
 from ringzero.collectives.schedule import Schedule
-from ringzero.costs import hardware
+from ringzero.costs.page import hardware
 from ringzero.network import machines
 from ringzero.network.nccl_rings import nccl_rings
 from ringzero.network.pricing import price
@@ -173,7 +173,7 @@ def load(file: str | Path) -> Machine:
 
 
 def dgx(name: str, nodes: int = 1, reached: float = 0.5, fabric: float = 1.0) -> Machine:
-    """``nodes`` of a row of ``costs.hardware.NODES``, such as "DGX H100", with NCCL's rings.
+    """``nodes`` of a row of ``costs.page.hardware.NODES``, such as "DGX H100", with NCCL's rings.
 
     ``reached``  the share of peak FLOP/s in large products; ``fabric``, of the links' bandwidth
 

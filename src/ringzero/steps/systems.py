@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ringzero.costs import memory
+from ringzero.costs.page import memory
 from ringzero.steps.machine import Machine
 from ringzero.steps.task import ARRIVING, COMPUTE, COPY, HOST, NETWORK, Step
 from ringzero.steps.unit import Bucket, Unit, buckets, one_bucket, one_each

@@ -15,8 +15,8 @@ import torch
 import torch.distributed as dist
 
 from ringzero.costs import offload, pipeline
-from ringzero.costs import overlap as ratios
-from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.costs.page import overlap as ratios
+from ringzero.costs.page.coefficients import COEFFICIENTS
 from ringzero.lab.claims.answers import counts, gives, is_whole_number
 from ringzero.lab.claims.collectives import all_of, given
 from ringzero.lab.claims.oracle import Values, in_order, is_right

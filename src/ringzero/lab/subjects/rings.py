@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import torch.distributed as dist
 
-from ringzero.costs import alpha_beta
+from ringzero.costs.page import alpha_beta
 from ringzero.lab.claims import formulas, traffic
 from ringzero.lab.claims.answers import gives
 from ringzero.lab.claims.collectives import all_of

@@ -14,8 +14,8 @@ compared: which parameters count (with the input embedding or not), and whether 
 Chowdhery et al. 2022 (MFU); Narayanan et al. 2021 (equations 3 and 4: ``transformer.hardware_flops`` with "full").
 """
 
-from ringzero.costs import transformer
-from ringzero.costs.inputs import positive
+from ringzero.costs.page import transformer
+from ringzero.costs.page.inputs import positive
 
 DAY = 24 * 3600  # seconds
 

@@ -9,7 +9,7 @@ sparsity" is twice as much. Per GPU: 72 PFLOP/s is a server of eight B300, in 8 
 link's "900 GB/s" counts both ways, a PCIe slot's 63 GB/s one. GB is 1e9 bytes. As of August 2026.
 """
 
-from ringzero.costs.inputs import known, positive
+from ringzero.costs.page.inputs import known, positive
 
 
 def _gpu(year, tflops, nvlink, memory, memory_bandwidth, pcie, source):

@@ -13,7 +13,7 @@ ValueError for fewer than 1 rank and fewer than 1 piece.
 Thakur, Rabenseifner & Gropp, IJHPCA 19 (2005), and the papers named in ``ringzero.collectives``.
 """
 
-from ringzero.costs.inputs import ranks
+from ringzero.costs.page.inputs import ranks
 
 
 def ring_reduce_scatter(world_size: int) -> tuple[float, float, float]:
