@@ -8,7 +8,6 @@ from ringzero.network.machines import (
     dgx_h100,
     emulated_cluster,
     laptop,
-    pcie_box,
     summit,
 )
 from ringzero.network.pricing import Price, Step, coefficients, critical_path, price
@@ -34,7 +33,6 @@ __all__ = [
     "fully_connected",
     "laptop",
     "mesh",
-    "pcie_box",
     "price",
     "protocols_within_limits",
     "summit",

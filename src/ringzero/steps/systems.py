@@ -23,15 +23,11 @@ def data_parallel(
     how: str = "bucketed",
     bucket_bytes: float = 25 * MIB,
     element: float = 4,
-    optimizer_overlap: bool = False,
-    compression: tuple[float, float] = (1.0, 0.0),
 ) -> Step:
     """One all-reduce of all gradients.
 
     ``how``  "naive": each tensor at once, and waited for; "flat": all together after the backward pass; "bucketed":
              in buckets of ``bucket_bytes`` that leave during it
-    ``optimizer_overlap``  step each bucket as soon as it has come, while later ones travel
-    ``compression``        ``(share of the bytes that is sent, seconds that it takes to pack and unpack an element)``
 
     Raises ValueError for another ``how``.
     """
@@ -39,14 +35,11 @@ def data_parallel(
     if how not in cuts:
         raise ValueError(f"how is {how!r}; it is one of {', '.join(cuts)}")
     step, cut = Step(f"data parallel, {how}", base=_states(units, element)), cuts[how](units)
-    share, packing = compression
     last = _forward(step, units)
     came: list[tuple[Bucket, int]] = []
 
     def leave(bucket: Bucket, after: int) -> int:
-        size = bucket.elements * element * share
-        if packing:
-            after = step.add("compress", 0, "compute", COMPUTE, packing * bucket.elements, after=[after])
+        size = bucket.elements * element
         meets = how == "naive" and (not came or came[-1][0].last != bucket.last)  # the rest of a unit comes with it
         number = _collective(
             step, machine, "all_reduce", size, late=meets * machine.meeting, after=[after], name=f"bucket {len(came)}"
@@ -55,17 +48,9 @@ def data_parallel(
         return number
 
     last = _backward(step, units, cut, leave, last, machine, element, waits_for=0 if how == "naive" else None)
-    before = None if optimizer_overlap else came[-1][1] if came else last
     for bucket, number in came:
-        step.add(
-            "optimizer",
-            0,
-            "compute",
-            COMPUTE,
-            machine.adam_seconds(bucket.elements),
-            after=[number, before],
-            name="of a bucket",
-        )
+        seconds = machine.adam_seconds(bucket.elements)
+        step.add("optimizer", 0, "compute", COMPUTE, seconds, after=[number, came[-1][1]], name="of a bucket")
     return step
 
 
@@ -136,10 +121,8 @@ def zero(
     return step
 
 
-def tensor_parallel(
-    units: Sequence[Unit], machine: Machine, *, group: str = "node", reductions: int = 2, element: float = 4
-) -> Step:
-    """Each unit's products are cut among the ranks of ``group``, which all-reduce its output ``reductions`` times.
+def tensor_parallel(units: Sequence[Unit], machine: Machine, *, group: str = "node", element: float = 4) -> Step:
+    """Each unit's products are cut among the ranks of ``group``, which all-reduce its output twice.
 
     That is Megatron's: after the attention and after the MLP, and in the backward pass as often. The next product needs
     the sum, so nothing hides it. Units' seconds are those of one rank with the whole layer.
@@ -149,8 +132,8 @@ def tensor_parallel(
     last: int | None = None
     for way, order in (("forward", units), ("backward", units[::-1])):
         for unit in order:
-            for _ in range(reductions):
-                seconds = getattr(unit, way) / degree / reductions
+            for _ in range(2):
+                seconds = getattr(unit, way) / degree / 2
                 last = step.add(way, 0, "compute", COMPUTE, seconds, after=[last], name=unit.name)
                 last = _collective(step, machine, "all_reduce", unit.output, group, after=[last])
     return step
@@ -163,14 +146,11 @@ def pipeline(
     *,
     schedule: str = "1f1b",
     group: str = "nodes",
-    reduce_seconds_per_element: float = 0.0,
-    optimizer_seconds: float = 0.0,
 ) -> Step:
     """Rank i has the units of ``stages[i]`` and hands activations to rank i + 1. Memory is that of activations alone.
 
     ``schedule``  "gpipe": all forward passes, then all backward passes (Huang et al., NeurIPS 2019). "1f1b": after as
                   many forward passes as there are stages behind it, a rank takes turns (Narayanan et al., SC 2021)
-    ``reduce_seconds_per_element``  of the gradients among replicas of a stage, beside the last backward pass
 
     Raises ValueError for another schedule, no stage, or no micro-batch.
     """
@@ -204,16 +184,11 @@ def pipeline(
                     way, rank, "compute", COMPUTE, getattr(part, way), after=[came, number], name=f"micro-batch {m}",
                     holds=part.kept * (way == "forward"), frees=part.kept * (way == "backward"),
                 )  # fmt: skip
-                if last and reduce_seconds_per_element:
-                    seconds = reduce_seconds_per_element * part.elements
-                    step.add("reduce_scatter", rank, "replicas", NETWORK, seconds, after=[number])
             assert number is not None  # a stage has units
             if way == "forward":
                 forwards[m] = number
             if 0 <= onward < count:
                 message("send", rank, onward, way, m, number)
-        if optimizer_seconds:
-            step.add("optimizer", rank, "compute", COMPUTE, optimizer_seconds, after=[len(step.tasks) - 1])
     return step
 
 
