@@ -107,7 +107,7 @@ def pipelined_broadcast_seconds(world_size, bytes, bandwidth, chunks, alpha=0.0)
 
 
 def pipelined_broadcast_optimal_chunks(world_size, bytes, bandwidth, alpha):
-    return ab.best_broadcast_chunks(world_size, bytes, alpha, 1 / bandwidth)
+    return ab.best_chunks(COEFFICIENTS["broadcast"]["ring"], world_size, bytes, alpha, 1 / bandwidth)
 
 
 def peak_tflops_16bit_dense(gpu):

@@ -2,21 +2,21 @@
 
 from ringzero.costs.page.inputs import known, positive
 
+BUFFERS = 1.5  # by which the estimators raise the CPU's part
 
-def zero2_bytes(
-    params: float, gpus_per_node: int = 1, nodes: int = 1, offload: str = "none", buffer_factor: float = 1.5
-) -> tuple[float, float]:
+
+def zero2_bytes(params: float, gpus_per_node: int = 1, nodes: int = 1, offload: str = "none") -> tuple[float, float]:
     """``(cpu, gpu)`` bytes of a node and of a GPU as DeepSpeed's ZeRO-2 estimator counts them (memory.rst).
 
     It differs from the ZeRO paper by design: 4 + 16/N bytes a parameter where the paper has 2 + 14/N. The 16-bit
-    gradients stay whole, fp32 ones are sharded beside them, and the CPU's part is raised by ``buffer_factor``.
+    gradients stay whole, fp32 ones are sharded beside them, and the CPU's part is half as large again.
     ``offload`` is "none" or "optimizer". DeepSpeed prints GiB and writes GB.
     """
     positive(params=params, gpus_per_node=gpus_per_node, nodes=nodes)
     gpus = gpus_per_node * nodes
     both = (
-        ("none", (4 * gpus_per_node * params * buffer_factor, 4 * params + 16 * params / gpus)),
-        ("optimizer", (max(4 * gpus, 16) * params * buffer_factor, 2 * params)),
+        ("none", (4 * gpus_per_node * params * BUFFERS, 4 * params + 16 * params / gpus)),
+        ("optimizer", (max(4 * gpus, 16) * params * BUFFERS, 2 * params)),
     )
     known(both, offload, "offload")
     return dict(both)[offload]
@@ -29,7 +29,6 @@ def zero3_bytes(
     nodes: int = 1,
     offload: str = "none",
     zero_init: bool = True,
-    buffer_factor: float = 1.5,
 ) -> tuple[float, float]:
     """``(cpu, gpu)`` bytes of a node and of a GPU as DeepSpeed's ZeRO-3 estimator counts them (memory.rst).
 
@@ -46,4 +45,4 @@ def zero3_bytes(
     built = 4 * gpus_per_node * params
     if zero_init:  # layer by layer
         built = 4 * gpus_per_node * largest_layer_params if offload == "none" else 0
-    return max(offloaded, built) * buffer_factor, gpu
+    return max(offloaded, built) * BUFFERS, gpu

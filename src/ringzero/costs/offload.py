@@ -19,38 +19,6 @@ MOVED = (  # bytes moved in a step (ZeRO-Infinity, section 4.1)
 )
 
 
-# ---- the optimizer's step on the host
-
-
-def update_seconds(
-    params: float,
-    link_bandwidth: float,
-    adam_seconds_per_param: float,
-    gradient_bytes: float = 2,
-    parameter_bytes: float = 2,
-    pipelined: bool = True,
-) -> float:
-    """Seconds of the update phase of one rank whose optimizer's states are on the host.
-
-    ``params`` gradients go to the host, the CPU steps Adam, ``params`` parameters come back. ``link_bandwidth`` is
-    that of one direction in bytes a second; the two directions do not slow each other down, as on PCIe. Pipelined,
-    which means vector by vector, the phase takes as long as the slowest of the three; otherwise their sum.
-
-    >>> update_seconds(1e9, link_bandwidth=25e9, adam_seconds_per_param=0.5e-9)
-    0.5
-    >>> round(update_seconds(1e9, link_bandwidth=25e9, adam_seconds_per_param=0.5e-9, pipelined=False), 2)
-    0.66
-    """
-    positive(params=params, link_bandwidth=link_bandwidth, adam_seconds_per_param=adam_seconds_per_param)
-    positive(gradient_bytes=gradient_bytes, parameter_bytes=parameter_bytes)
-    phases = [
-        params * gradient_bytes / link_bandwidth,
-        params * adam_seconds_per_param,
-        params * parameter_bytes / link_bandwidth,
-    ]
-    return max(phases) if pipelined else sum(phases)
-
-
 # ---- a window of layers
 
 
@@ -89,19 +57,17 @@ def forward_backward_seconds(copies: list[float], forwards: list[float], backwar
     return forward + window_seconds(again, backwards[::-1], window)
 
 
-def smallest_window(copies: list[float], forwards: list[float], backwards: list[float], tolerance: float = 0.01) -> int:
-    """The fewest layers on the device with which a step takes at most 1 + ``tolerance`` times the best time.
+def smallest_window(copies: list[float], forwards: list[float], backwards: list[float]) -> int:
+    """The fewest layers on the device with which a step takes at most 1 % longer than the best time.
 
     >>> smallest_window([1] * 8, forwards=[2] * 8, backwards=[4] * 8)
     2
     """
-    if not tolerance >= 0:
-        raise ValueError(f"tolerance is {tolerance}; give the part of the best time that may be lost, 0 or more")
     layers = len(copies)
     _check_layers(copies, forwards)
     seconds = [forward_backward_seconds(copies, forwards, backwards, k) for k in range(1, layers + 1)]
     best = min(seconds)
-    return next(k for k in range(1, layers + 1) if seconds[k - 1] <= (1 + tolerance) * best)
+    return next(k for k in range(1, layers + 1) if seconds[k - 1] <= 1.01 * best)
 
 
 def check_window(window: int, layers: int) -> None:

@@ -49,11 +49,8 @@ def exchanged_bytes(
     dedicated: bool = False,
     steps: int = 1,
     header_bytes: int = HEADER,
-    first_pull: bool = False,
 ) -> list[tuple[int, int]]:
     """``(sent, received)`` bytes of each rank in ``steps`` steps. ``sizes``: bytes of each slice.
-
-    With ``first_pull`` workers begin with the servers' parameters: they ask for each slice by a header, and get it.
 
     >>> exchanged_bytes([400, 400], world_size=3, servers=2, header_bytes=0)
     [(1200, 1200), (1200, 1200), (800, 800)]
@@ -68,12 +65,9 @@ def exchanged_bytes(
         server, message = number % servers, size + header_bytes
         for worker in range(servers if dedicated else 0, world_size):
             if worker != server:
-                pushed = steps * message + (header_bytes if first_pull else 0)
-                pulled = steps * message + (message if first_pull else 0)
-                sent[worker] += pushed
-                received[server] += pushed
-                sent[server] += pulled
-                received[worker] += pulled
+                for sender, receiver in ((worker, server), (server, worker)):  # pushed, pulled
+                    sent[sender] += steps * message
+                    received[receiver] += steps * message
     return [(sent[rank], received[rank]) for rank in range(world_size)]
 
 

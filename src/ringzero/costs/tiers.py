@@ -28,9 +28,6 @@ def tier_bytes(
     parameters: str = "device",
     each: tuple[float, float, float] = (2, 2, 12),
     resident: float = 0,
-    in_flight: float = 0,
-    largest_vector: float | None = None,
-    delayed: bool = False,
 ) -> tuple[float, float, float]:
     """``(device, host, file)`` bytes of one rank under ZeRO-3 with its shard placed in tiers.
 
@@ -40,13 +37,9 @@ def tier_bytes(
     ``states`` in that order. Where both are in one tier, an fp32 shard is the master and counts once.
 
     ``resident``: elements that are whole on the device at one time, the window's layers and what belongs to no layer.
-    ``in_flight``: elements of reduced gradients that have not left the device yet; they count there only if the
-    states are elsewhere. A gradient keeps its type on the host. With ``delayed`` it is there twice: the last step's may
-    still be in use while the next one's arrives.
 
     Files hold the master and the states twice, so that a crash during a write loses nothing. The record of a vector
-    is rounded up to 4096 bytes. The host has buffers for three records of the ``largest_vector`` (in elements of this
-    rank; None: the largest of ``shards``).
+    is rounded up to 4096 bytes. The host has buffers for three records of the largest vector.
 
     >>> tier_bytes([1000, 24], states="host")
     (2048, 14336, 0)
@@ -55,8 +48,7 @@ def tier_bytes(
     """
     of_states, of_parameters = _placed(states, parameters)
     sizes = shards if isinstance(shards, (list, tuple)) else [shards]
-    largest = max(sizes) if largest_vector is None else largest_vector
-    for elements in list(sizes) + [resident, in_flight, largest]:
+    for elements in (*sizes, resident):
         if not elements >= 0:
             raise ValueError(f"a size is {elements}; give numbers of elements, 0 or more")
     parameter, gradient, optimizer = _bytes_of(each)
@@ -66,16 +58,14 @@ def tier_bytes(
     copy = 0 if is_fp32 and of_states == of_parameters else parameter  # the shard, where it is not the master
 
     used = [parameter * resident, 0, 0]
-    if states != "device":
-        used[0] += gradient * in_flight
-    used[min(of_states, 1)] += gradient * shard * (2 if delayed and states != "device" else 1)
+    used[min(of_states, 1)] += gradient * shard
     if parameters != "file":
         used[of_parameters] += copy * shard
     if states != "file":
         used[of_states] += kept * shard
     else:
         record = kept + copy if parameters == "file" else kept
-        used[1] += BUFFERS * _in_blocks(record * largest)
+        used[1] += BUFFERS * _in_blocks(record * max(sizes))
         used[2] = GENERATIONS * sum(_in_blocks(record * size) for size in sizes)
     return tuple(used)
 
@@ -91,7 +81,6 @@ def largest_model(
     states: str = "device",
     parameters: str = "device",
     each: tuple[float, float, float] = (2, 2, 12),
-    delayed: bool = False,
 ) -> tuple[int, str]:
     """The largest model that fits, as ``(parameters, tier)``: the tier is the one that has no room for more.
 
@@ -116,7 +105,7 @@ def largest_model(
     def full(layer):
         """The first tier that a layer of so many parameters does not fit into, or None."""
         shards = [-(-layer // world_size)] * layers
-        used = tier_bytes(shards, states, parameters, each, window * layer, delayed=delayed)
+        used = tier_bytes(shards, states, parameters, each, window * layer)
         return next((name for name, tier in TIERS if used[tier] * sharing[tier] > limits[tier]), None)
 
     layer = 0

@@ -29,13 +29,14 @@ PROTOCOLS = {name: (hop / HOP_SECONDS["Simple"], payload_fraction(name)) for nam
 
 
 def protocols_within_limits(
-    simple: Price, generation: str, nodes: int, cpu: str = "Intel", collective: str = "all_reduce"
+    simple: Price, generation: str, nodes: int, cpu: str = "Intel"
 ) -> dict[str, tuple[float, float]]:
     """``PROTOCOLS`` on a machine where NCCL's tuner expects less of LL than half of the links' bandwidth.
 
-    ``simple`` is the price under Simple, of any size; the rest is as for ``ll_bandwidth_limit``, errors too.
+    ``simple`` is an all-reduce's price under Simple, of any size. The rest is as for ``ll_bandwidth_limit``, with its
+    errors.
     """
-    full = bus_bandwidth_factor(collective, simple.topology.world_size) / simple.coefficients[1]
+    full = bus_bandwidth_factor("all_reduce", simple.topology.world_size) / simple.coefficients[1]
     alpha, half = PROTOCOLS["LL"]
     return PROTOCOLS | {"LL": (alpha, min(half, ll_bandwidth_limit(generation, nodes, cpu) / full))}
 

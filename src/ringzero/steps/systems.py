@@ -102,22 +102,12 @@ def zero(
     last = _backward(
         step, units, cut, leave, last, machine, element, in_flight, gathers, holds_gradients=stage > 1
     )  # fmt: skip
-    ready, stepped = [], None  # to be gathered, each; the last optimizer's step
-    for bucket, _ in reduced:
-        elements = bucket.elements / shards
-        queue, resource = ("host", HOST) if offload else ("compute", COMPUTE)
-        after = [last, *(number for _, number in reduced)]
-        number = stepped = step.add(
-            "optimizer", 0, queue, resource, machine.adam_seconds(elements, offload), after=after
-        )
-        if offload:
-            seconds = elements * element / machine.copies
-            number = step.add("to_device", 0, "to device", COPY, seconds, after=[number])
-        ready.append(number)
-    if stage < 3:
-        for (bucket, _), number in zip(reduced, ready, strict=True):
+    after = [last, *(number for _, number in reduced)]
+    ready = [_optimizer(step, machine, bucket.elements / shards, element, offload, after) for bucket, _ in reduced]
+    if stage < 3:  # each vector is gathered once it is here and the last one is stepped
+        for (bucket, _), (_, here) in zip(reduced, ready, strict=True):
             size = bucket.elements * element
-            _collective(step, machine, "all_gather", size, group, after=[number, stepped])
+            _collective(step, machine, "all_gather", size, group, after=[here, ready[-1][0]])
     return step
 
 
@@ -173,18 +163,14 @@ def pipeline(
 
     for rank, units in enumerate(stages):
         forwards: dict[int, int] = {}
-        order = one_stage_order(schedule, rank, count, micro_batches)
-        for way, m in order:
+        part = _together(units)
+        for way, m in one_stage_order(schedule, rank, count, micro_batches):
             after, onward = (rank - 1, rank + 1) if way == "forward" else (rank + 1, rank - 1)
             came = message("recv", rank, after, way, m) if 0 <= after < count else None
-            last = (way, m) == order[-1]
-            number: int | None = forwards.get(m)
-            for part in units[::-1] if last else [_together(units)]:
-                number = step.add(
-                    way, rank, "compute", COMPUTE, getattr(part, way), after=[came, number], name=f"micro-batch {m}",
-                    holds=part.kept * (way == "forward"), frees=part.kept * (way == "backward"),
-                )  # fmt: skip
-            assert number is not None  # a stage has units
+            number = step.add(
+                way, rank, "compute", COMPUTE, getattr(part, way), after=[came, forwards.get(m)],
+                name=f"micro-batch {m}", holds=part.kept * (way == "forward"), frees=part.kept * (way == "backward"),
+            )  # fmt: skip
             if way == "forward":
                 forwards[m] = number
             if 0 <= onward < count:
@@ -210,6 +196,17 @@ def _collective(step: Step, machine: Machine, kind: str, size: float, group: str
     return step.add(
         kind, 0, queue, NETWORK, seconds + more, bytes=int(size), beside=beside + more, slows=slows, **details
     )
+
+
+def _optimizer(step: Step, machine: Machine, elements: float, element: float, offload: bool,
+               after: list[int | None]) -> tuple[int, int]:  # fmt: skip
+    """Append AdamW's step of a shard, and with ``offload`` the copy back. Returns the numbers of the first and last."""
+    if not offload:
+        stepped = step.add("optimizer", 0, "compute", COMPUTE, machine.adam_seconds(elements), after=after)
+        return stepped, stepped
+    stepped = step.add("optimizer", 0, "host", HOST, machine.adam_seconds(elements, on_host=True), after=after)
+    seconds = elements * element / machine.copies
+    return stepped, step.add("to_device", 0, "to device", COPY, seconds, after=[stepped])
 
 
 def _together(units: Sequence[Unit]) -> Unit:

@@ -25,16 +25,6 @@ def seconds(
     return messages * alpha + sent * size * beta + reduced * size * gamma
 
 
-def best_broadcast_chunks(world_size: int, size: float, alpha: float, beta: float) -> float:
-    """The number of pieces K (a real number) that makes the pipelined ring broadcast fastest.
-
-    sqrt((N-2) S beta / alpha), from (N-2+K)(alpha + S beta / K): more pieces fill the pipe sooner, at an alpha each.
-    """
-    n = ranks(world_size)
-    positive(size=size, alpha=alpha, beta=beta)
-    return max(1.0, sqrt(max(n - 2, 0) * size * beta / alpha))
-
-
 def best_chunks(algorithm: object, world_size: int, size: float, alpha: float, beta: float) -> float:
     """The number of pieces (a real number) that makes a pipelined algorithm fastest.
 

@@ -202,26 +202,23 @@ def output_activation_bytes(
     tensor_parallel: int = 1,
     sequence_parallel: bool = False,
     bytes_per_element: float = 2,
-    logit_bytes: float = 4,
 ) -> float:
     """Bytes kept after the last layer: inputs of the LayerNorm and of the head, and the logits, in fp32 for the loss.
 
     4sbh(1 + v/h) with 16 bits, once for the whole model (Korthikanti et al. 2022, section 4.3).
     """
     positive(tokens=tokens, hidden=hidden, vocab=vocab, tensor_parallel=tensor_parallel)
-    positive(bytes_per_element=bytes_per_element, logit_bytes=logit_bytes)
+    positive(bytes_per_element=bytes_per_element)
     inputs = 2 * tokens * hidden * bytes_per_element / (tensor_parallel if sequence_parallel else 1)
-    return inputs + tokens * vocab * logit_bytes / tensor_parallel
+    return inputs + 4 * tokens * vocab / tensor_parallel
 
 
-def gathered_layer_bytes(largest_layer_params: float, prefetch: int = 1, bytes_per_element: float = 2) -> float:
-    """Bytes that ZeRO-3 holds unsharded: the layer being computed, ``prefetch`` layers ahead, one layer's gradient.
+def gathered_layer_bytes(largest_layer_params: float) -> float:
+    """Bytes that ZeRO-3 holds unsharded, in 16 bits: the layer being computed, the next one, one layer's gradient.
 
-    With no prefetch it is 4 bytes a parameter of the largest layer, DeepSpeed's convention.
+    DeepSpeed's convention is 4 bytes a parameter of the largest layer, without the next one.
     """
-    if not prefetch >= 0:
-        raise ValueError(f"prefetch is {prefetch}; give the number of layers gathered ahead, 0 or more")
-    return (2 + prefetch) * tensor_bytes(largest_layer_params, bytes_per_element)
+    return 3 * tensor_bytes(largest_layer_params, 2)
 
 
 def _parts_per_param(stage, world_size, each):

@@ -239,29 +239,16 @@ def max_tensor_parallel_degree(
 
 
 def pipeline_parallel_ratio(
-    peak_flops: float,
-    bandwidth: float,
-    hidden: float,
-    layers: float,
-    bytes_per_element: float = 2,
-    squares_per_layer: float = 16,
+    peak_flops: float, bandwidth: float, hidden: float, layers: float, bytes_per_element: float = 2
 ) -> float:
     """Sending the activations over the next stage's forward pass: b F / (2 * 16 h L B), for L layers a stage.
 
-    b tokens h bytes against 2 tokens 16 h^2 L FLOP: tokens cancel. ``squares_per_layer`` is a layer's parameters in
-    h^2: 16 with a gated MLP of width 4h, 12 without the gate.
+    b tokens h bytes against 2 tokens 16 h^2 L FLOP: tokens cancel. A layer with a gated MLP of width 4h has 16 h^2
+    parameters.
     """
-    positive(layers=layers)
-    return min_layers_for_pipeline(peak_flops, bandwidth, hidden, bytes_per_element, squares_per_layer) / layers
-
-
-def min_layers_for_pipeline(
-    peak_flops: float, bandwidth: float, hidden: float, bytes_per_element: float = 2, squares_per_layer: float = 16
-) -> float:
-    """Layers a stage needs (a real number) so that sending its activations fits behind the next stage's work."""
-    positive(peak_flops=peak_flops, bandwidth=bandwidth, hidden=hidden)
-    positive(bytes_per_element=bytes_per_element, squares_per_layer=squares_per_layer)
-    return bytes_per_element * peak_flops / (2 * squares_per_layer * hidden * bandwidth)
+    positive(peak_flops=peak_flops, bandwidth=bandwidth, hidden=hidden, layers=layers)
+    positive(bytes_per_element=bytes_per_element)
+    return bytes_per_element * peak_flops / (2 * 16 * hidden * layers * bandwidth)
 
 
 def matrices(gated: bool) -> int:
