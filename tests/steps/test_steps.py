@@ -9,7 +9,7 @@ from ringzero.collectives.ring import ring_all_reduce
 from ringzero.costs import offload
 from ringzero.network import dgx_h100, price
 from ringzero.network.nccl_rings import nccl_rings
-from ringzero.steps import systems
+from ringzero.steps import passes, systems
 from ringzero.steps.machine import Machine, dgx, load, of_gpus
 from ringzero.steps.run import run
 from ringzero.steps.task import COMPUTE, COPY, NETWORK, Step
@@ -157,8 +157,8 @@ def test_stage_3_gathers_ahead_as_a_window_of_layers_does(prefetch):
     dice = random.Random(prefetch)
     units = [Unit(f"{i}", (dice.randint(1, 9),), dice.random() * 4, 0.0) for i in range(6)]
     step = Step("forward")
-    gathers = systems._Gathers(step, units, machine(), "all", 1.0, prefetch)
-    systems._forward(step, units, gathers)
+    gathers = passes.Gathers(step, units, machine(), "all", 1.0, prefetch)
+    passes.forward_pass(step, units, gathers)
     copies = [unit.elements / 2 for unit in units]
     expected = offload.window_seconds(copies, [unit.forward for unit in units], prefetch + 1)
     assert run(step).seconds == pytest.approx(expected)

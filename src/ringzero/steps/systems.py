@@ -5,11 +5,11 @@ are in bytes of ``element`` bytes each, as gradients and parameters travel.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ringzero.costs.page import memory
 from ringzero.steps.machine import Machine
+from ringzero.steps.passes import WHOLE, Gathers, backward_pass, collective, forward_pass
 from ringzero.steps.task import ARRIVING, COMPUTE, COPY, HOST, NETWORK, Step
 from ringzero.steps.unit import Bucket, Unit, buckets, one_bucket, one_each
 
@@ -35,19 +35,19 @@ def data_parallel(
     if how not in cuts:
         raise ValueError(f"how is {how!r}; it is one of {', '.join(cuts)}")
     step, cut = Step(f"data parallel, {how}", base=_states(units, element)), cuts[how](units)
-    last = _forward(step, units)
+    last = forward_pass(step, units)
     came: list[tuple[Bucket, int]] = []
 
     def leave(bucket: Bucket, after: int) -> int:
         size = bucket.elements * element
         meets = how == "naive" and (not came or came[-1][0].last != bucket.last)  # the rest of a unit comes with it
-        number = _collective(
+        number = collective(
             step, machine, "all_reduce", size, late=meets * machine.meeting, after=[after], name=f"bucket {len(came)}"
         )
         came.append((bucket, number))
         return number
 
-    last = _backward(step, units, cut, leave, last, machine, element, waits_for=0 if how == "naive" else None)
+    last = backward_pass(step, units, cut, leave, last, machine, element, waits_for=0 if how == "naive" else None)
     for bucket, number in came:
         seconds = machine.adam_seconds(bucket.elements)
         step.add("optimizer", 0, "compute", COMPUTE, seconds, after=[number, came[-1][1]], name="of a bucket")
@@ -78,19 +78,19 @@ def zero(
     shards = machine.group_size(group)
     held = _states(units, element, stage, shards, offload)
     step = Step(f"ZeRO-{stage}" + ", hybrid" * hybrid + ", offloaded" * offload, base=held)
-    gathers = _Gathers(step, units, machine, group, element, prefetch) if stage == 3 else WHOLE
-    last = _forward(step, units, gathers)
+    gathers = Gathers(step, units, machine, group, element, prefetch) if stage == 3 else WHOLE
+    last = forward_pass(step, units, gathers)
     reduced: list[tuple[Bucket, int]] = []
 
     def leave(bucket: Bucket, after: int) -> int:
         size, name = bucket.elements * element, f"vector {len(reduced)}"
         frees = size if stage > 1 else 0.0
         shard = 2 * size / shards if stage > 1 and not offload else 0.0  # it is copied out of what is freed
-        number = _collective(
+        number = collective(
             step, machine, "reduce_scatter", size, group, copied=shard, after=[after], name=name, frees=frees
         )
         if hybrid:
-            number = _collective(step, machine, "all_reduce", size / shards, "nodes", after=[number], name=name)
+            number = collective(step, machine, "all_reduce", size / shards, "nodes", after=[number], name=name)
         if offload:
             seconds = size / shards / machine.copies
             number = step.add("to_host", 0, "network", COPY, seconds, after=[number], name=name)
@@ -99,7 +99,7 @@ def zero(
 
     cut = one_each(units) if stage == 3 else buckets(units, bucket_bytes, element)
     in_flight = None if stage == 1 else 1
-    last = _backward(
+    last = backward_pass(
         step, units, cut, leave, last, machine, element, in_flight, gathers, holds_gradients=stage > 1
     )  # fmt: skip
     after = [last, *(number for _, number in reduced)]
@@ -107,7 +107,7 @@ def zero(
     if stage < 3:  # each vector is gathered once it is here and the last one is stepped
         for (bucket, _), (_, here) in zip(reduced, ready, strict=True):
             size = bucket.elements * element
-            _collective(step, machine, "all_gather", size, group, after=[here, ready[-1][0]])
+            collective(step, machine, "all_gather", size, group, after=[here, ready[-1][0]])
     return step
 
 
@@ -125,7 +125,7 @@ def tensor_parallel(units: Sequence[Unit], machine: Machine, *, group: str = "no
             for _ in range(2):
                 seconds = getattr(unit, way) / degree / 2
                 last = step.add(way, 0, "compute", COMPUTE, seconds, after=[last], name=unit.name)
-                last = _collective(step, machine, "all_reduce", unit.output, group, after=[last])
+                last = collective(step, machine, "all_reduce", unit.output, group, after=[last])
     return step
 
 
@@ -187,17 +187,6 @@ def one_stage_order(schedule: str, stage: int, stages: int, micro_batches: int) 
     return order + [("backward", m) for m in range(micro_batches - ahead, micro_batches)]
 
 
-def _collective(step: Step, machine: Machine, kind: str, size: float, group: str = "all", queue: str = "network",
-                copied: float = 0.0, late: float = 0.0, **details: Any) -> int:  # fmt: skip
-    """Append what rank 0 does in a collective on ``size`` bytes, with ``copied`` bytes that are read or written for it,
-    and the seconds for which it waits for ``late`` ranks. Returns its number."""
-    beside, slows = machine.beside_computing(kind, size, group)
-    seconds, more = machine.seconds(kind, size, group), copied / machine.memory_bandwidth + late
-    return step.add(
-        kind, 0, queue, NETWORK, seconds + more, bytes=int(size), beside=beside + more, slows=slows, **details
-    )
-
-
 def _optimizer(step: Step, machine: Machine, elements: float, element: float, offload: bool,
                after: list[int | None]) -> tuple[int, int]:  # fmt: skip
     """Append AdamW's step of a shard, and with ``offload`` the copy back. Returns the numbers of the first and last."""
@@ -225,96 +214,3 @@ def _one_tensor_each(units: Sequence[Unit]) -> list[Bucket]:
     return [
         Bucket(elements, n) for n, unit in reversed(list(enumerate(units))) for elements in reversed(unit.parameters)
     ]
-
-
-class _Whole:
-    """Below stage 3 every unit's parameters are there: nothing is gathered, freed or hooked."""
-
-    hooks = 0.0  # seconds of a unit in a pass
-
-    def begin(self, order: Sequence[int]) -> None:
-        """A pass through the units in this order begins."""
-
-    def need(self, unit: int, now: int | None) -> int | None:
-        """The task after which the unit can compute; ``now`` is the last one before it."""
-        return None
-
-    def size(self, unit: int) -> float:
-        """Bytes that are freed once the unit has computed."""
-        return 0.0
-
-
-WHOLE = _Whole()
-
-
-class _Gathers(_Whole):
-    """Stage 3's gathers of parameters, ``prefetch`` units ahead of the one that is needed."""
-
-    def __init__(self, step: Step, units: Sequence[Unit], machine: Machine, group: str, element: float, prefetch: int):
-        self._step, self._units, self._machine, self._group = step, units, machine, group
-        self._element, self._prefetch = element, prefetch
-        self.hooks = machine.hooks
-
-    def begin(self, order: Sequence[int]) -> None:
-        self._order, self._numbers = order, dict[int, int]()
-
-    def need(self, unit: int, now: int | None) -> int:
-        """Start what the unit needs, and what comes after it, once task ``now`` has ended. Returns its gather."""
-        place = self._order.index(unit)
-        for each in self._order[len(self._numbers) : place + 1 + self._prefetch]:
-            size = self._units[each].elements * self._element
-            self._numbers[each] = _collective(
-                self._step, self._machine, "all_gather", size, self._group, queue="gathers", after=[now],
-                copied=2 * size / self._machine.group_size(self._group),  # the rank's own shard into the whole
-                name=self._units[each].name, holds=size,
-            )  # fmt: skip
-        return self._numbers[unit]
-
-    def size(self, unit: int) -> float:
-        return self._units[unit].elements * self._element
-
-
-def _forward(step: Step, units: Sequence[Unit], gathers: _Whole = WHOLE) -> int | None:
-    """The forward pass. Returns its last task."""
-    last = None
-    gathers.begin(range(len(units)))
-    for number, unit in enumerate(units):
-        last = step.add(
-            "forward", 0, "compute", COMPUTE, unit.forward + gathers.hooks, after=[last, gathers.need(number, last)],
-            name=unit.name, holds=unit.kept, frees=gathers.size(number),
-        )  # fmt: skip
-    return last
-
-
-def _backward(
-    step: Step,
-    units: Sequence[Unit],
-    cut: Sequence[Bucket],
-    leave: Callable[[Bucket, int], int],
-    last: int | None,
-    machine: Machine,
-    element: float,
-    waits_for: int | None,
-    gathers: _Whole = WHOLE,
-    holds_gradients: bool = False,
-) -> int | None:
-    """The backward pass. ``leave(bucket, after)`` sends a full bucket; so many ``waits_for`` may be on their way while
-    the pass goes on, None for any number. Returns its last task."""
-    left: list[int] = []
-    blocked = None
-    order = range(len(units) - 1, -1, -1)
-    gathers.begin(order)
-    for number in order:
-        unit = units[number]
-        moved = 2 * unit.elements * element / machine.memory_bandwidth  # gradients move into their bucket
-        last = step.add(
-            "backward", 0, "compute", COMPUTE, unit.backward + moved + gathers.hooks,
-            after=[last, gathers.need(number, last), blocked], name=unit.name,
-            holds=unit.elements * element * holds_gradients, frees=unit.kept + gathers.size(number),
-        )  # fmt: skip
-        for bucket in cut:
-            if bucket.last == number:
-                left.append(leave(bucket, last))
-        if waits_for is not None and len(left) > waits_for:
-            blocked = left[-1 - waits_for]
-    return last
