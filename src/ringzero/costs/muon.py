@@ -63,7 +63,7 @@ def muon_bytes(
     known(WAYS, way, "way")
     ranks(world_size)
     positive(bytes_per_element=bytes_per_element, update_bytes_per_element=update_bytes_per_element)
-    elements = sum([rows * columns for rows, columns in _checked(matrices)])
+    elements = sum(rows * columns for rows, columns in _checked(matrices))
     extra = dict(WAYS)[way](world_size) * elements * update_bytes_per_element
     return extra, 2 * (world_size - 1) * elements * bytes_per_element + extra
 

@@ -2,7 +2,7 @@
 
 >>> numel, n = 1_000_000, 8
 >>> one, four, all_serve = [exchanged_bytes(slice_sizes(numel, s), n, servers=s) for s in (1, 4, 8)]
->>> [max([sent for sent, _ in by_rank]) / 4e6 for by_rank in (one, four, all_serve)]  # in sizes of the parameters
+>>> [max(sent for sent, _ in by_rank) / 4e6 for by_rank in (one, four, all_serve)]  # in sizes of the parameters
 [7.000672, 2.573104, 1.7866]
 >>> 2 * (n - 1) / n  # an all-reduce
 1.75
@@ -141,7 +141,7 @@ def scheduled_step_seconds(
         raise ValueError(f"forwards, backwards and sizes have {lengths} layers; give one number each for every layer")
     if slice_bytes is not None:
         positive(slice_bytes=slice_bytes)
-    if min(list(forwards) + list(backwards) + list(sizes) + [0]) < 0:
+    if min(*forwards, *backwards, *sizes, 0) < 0:
         raise ValueError("a layer's seconds or bytes are below 0; give 0 or more")
 
     messages: list[tuple[float, int, int, float]] = []  # when ready, layer, number, seconds
@@ -169,16 +169,12 @@ def _through_link(messages, order):
     """Messages ``(ready, layer, number, seconds)``, sent one at a time, with the time when each has arrived."""
     now, waiting, arrived = 0.0, list(messages), []
     while waiting:
-        now = max(now, min([ready for ready, _, _, _ in waiting]))
+        now = max(now, min(waiting)[0])
         ready = [message for message in waiting if message[0] <= now]
-        if order == "priority":
-            first = min(ready, key=lambda message: message[1:3])
-        else:
-            first = min(ready, key=lambda message: (message[0], message[2]))
+        first = min(ready, key=lambda message: message[1:3] if order == "priority" else (message[0], message[2]))
         waiting.remove(first)
-        _, layer, number, seconds = first
-        now += seconds
-        arrived.append((now, layer, number, seconds))
+        now += first[3]
+        arrived.append((now, *first[1:]))
     return arrived
 
 
