@@ -114,7 +114,7 @@ def global_batch_tokens(micro_batch: int, accumulation: int, data_parallel: int,
 
 
 def tokens_per_gpu(batch_tokens: float, gpus: int) -> float:
-    """Tokens of a step for each GPU, whatever the parallelism: the ``tokens`` of ``costs.overlap``."""
+    """Tokens of a step for each GPU, whatever the parallelism: the ``tokens`` of ``page.overlap``."""
     positive(batch_tokens=batch_tokens, gpus=gpus)
     return batch_tokens / gpus
 
