@@ -376,6 +376,17 @@ def test_where_nothing_blocks_the_ring_is_never_the_fastest(ranks):
     assert fastest(torus((ranks,), 5e-6, 25e9))[-1][1] == "ring"
 
 
+def test_a_fault_of_an_algorithm_is_not_taken_for_a_world_size_that_it_does_not_take(monkeypatch):
+    def faulty(world_size, chunks=1):
+        if chunks == 4:
+            raise ValueError("a fault of the algorithm")
+        return ALGORITHMS["reduce"]["ring"](world_size, chunks=chunks)
+
+    monkeypatch.setitem(ALGORITHMS["broadcast"], "ring", faulty)
+    with pytest.raises(ValueError, match="a fault of the algorithm"):
+        candidates("broadcast", switch(4, ALPHA, BANDWIDTH), ["ring"])
+
+
 def test_the_best_algorithm_has_the_machine_in_mind():
     nodes = dgx_a100(4)
     assert best_algorithm("all_reduce", 0, nodes).algorithm == "two_shot"  # messages that set out together: one alpha

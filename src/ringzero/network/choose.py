@@ -8,7 +8,6 @@ the corners of their lower envelope, found without trying sizes.
 """
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -111,16 +110,16 @@ def crossovers(prices: Iterable[Price]) -> list[tuple[float, Price]]:
 def _schedules(collective, name, topology, chunks):
     """Yield ``(schedule, label)`` for what the algorithm makes for the topology: one for each number of pieces."""
     build, takes, n = ALGORITHMS[collective][name], options(collective, name), topology.world_size
-    with suppress(ValueError):  # a world size that the algorithm does not take
-        if "chunks" in takes:
-            yield from ((build(n, chunks=k), f"{name}, {k} pieces" if k > 1 else name) for k in chunks)
-        elif "shape" in takes:
-            try:
-                yield build(n, shape=topology.shape), name
-            except ValueError:
-                yield build(n), name
-        else:
-            yield build(n), name
+    try:
+        schedule = build(n)
+    except ValueError:  # a world size that the algorithm does not take
+        return
+    if "chunks" in takes:
+        yield from ((build(n, chunks=k), f"{name}, {k} pieces" if k > 1 else name) for k in chunks)
+    elif len(topology.shape) == len(getattr(build, "sides", ())):
+        yield build(n, shape=topology.shape), name
+    else:
+        yield schedule, name
 
 
 def _some(what, values):
