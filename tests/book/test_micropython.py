@@ -77,12 +77,9 @@ def one_of(*values):
 
 BY_NAME = ("coefficients.ring_broadcast", "coefficients.double_binary_tree_all_reduce")  # what best_chunks is given
 COUNTS = [
-    "accumulation",
     "batch",
     "chunks",
-    "context_parallel",
     "count",
-    "data_parallel",
     "gpus",
     "heads",
     "hidden",
@@ -90,13 +87,10 @@ COUNTS = [
     "k",
     "layers",
     "m",
-    "micro_batch",
     "micro_batches",
     "n",
     "nodes",
-    "pipeline_parallel",
     "positions",
-    "prefetch",
     "sequence",
     "tensor_cores",
     "tensor_parallel",
@@ -110,7 +104,6 @@ COUNTS = [
     "ranks_per_node",
 ]
 AMOUNTS = [
-    "achieved_flops",
     "across_bandwidth",
     "alpha",
     "bandwidth",
@@ -126,10 +119,8 @@ AMOUNTS = [
     "fma_per_tensor_core_per_cycle",
     "gamma",
     "gb_per_s_per_lane",
-    "gpu_hours",
     "inside_bandwidth",
     "largest_layer_params",
-    "logit_bytes",
     "mask_bytes",
     "memory_bandwidth",
     "memory_bytes",
@@ -137,9 +128,7 @@ AMOUNTS = [
     "peak_flops",
     "seconds",
     "size",
-    "squares_per_layer",
     "tokens_per_second",
-    "step_seconds",
 ]
 FLAGS = [
     "causal",
@@ -176,9 +165,6 @@ INPUTS = {
     "reached": lambda dice: dice.uniform(-0.1, 1.2),
     "mfu": lambda dice: dice.uniform(-0.1, 1.2),
     "throughput.gpus": one_of(0, 1, 64, 720, 10000),
-    "throughput.tensor_parallel": one_of(0, 1, 2, 4, 8),
-    "throughput.pipeline_parallel": one_of(-1, 1, 2, 3),
-    "throughput.context_parallel": one_of(1, 2, 5),
     "throughput.heads": one_of(0, 1, 2),
     "values": lambda dice: {name: amount(dice) for name in "zyxabc"},
 }

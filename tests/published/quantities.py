@@ -1,4 +1,7 @@
-"""One function a published quantity: a thin adapter from a row's ``inputs`` to ringzero's public functions."""
+"""One function a published quantity: a thin adapter from a row's ``inputs`` to ringzero's public functions.
+
+What is one multiplication or division has no function in the library, and stands here.
+"""
 
 from math import prod
 
@@ -273,11 +276,11 @@ def megatron_tflops_per_gpu(iteration_seconds, gpus, **step):
 
 def megatron_training_days(tokens, gpus, achieved_flops, sequence, **model):
     a_sequence = transformer.hardware_flops(batch=1, sequence=sequence, recomputation="full", **model)
-    return throughput.training_days(a_sequence / sequence * tokens, gpus, achieved_flops)
+    return a_sequence / sequence * tokens / (gpus * achieved_flops) / throughput.DAY
 
 
 def training_days(params, tokens, devices, achieved_flops, flops_per_param_token=6):
-    return throughput.training_days(flops_per_param_token * params * tokens, devices, achieved_flops)
+    return flops_per_param_token * params * tokens / (devices * achieved_flops) / throughput.DAY
 
 
 def fraction_of_peak(achieved_flops, peak_flops):
@@ -290,11 +293,11 @@ def pipeline_bubble_fraction(stages, microbatches, virtual_stages=1, of="ideal")
 
 
 def tokens_per_device(global_tokens, devices):
-    return throughput.tokens_per_gpu(global_tokens, devices)
+    return global_tokens / devices
 
 
 def tokens_per_second_per_gpu(tokens_per_iteration, iteration_seconds, gpus):
-    return throughput.tokens_per_second_per_gpu(tokens_per_iteration, iteration_seconds, gpus)
+    return tokens_per_iteration / iteration_seconds / gpus
 
 
 def min_tokens_small_dp_overlap(peak_flops, bandwidth, groups):
@@ -326,7 +329,24 @@ def nvlink_gb_per_s_from_links(**links):
 
 
 def training_days_from_throughput(tokens, tokens_per_second):
-    return throughput.days_from_throughput(tokens, tokens_per_second)
+    return tokens / tokens_per_second / throughput.DAY
+
+
+def days_from_gpu_hours(gpu_hours, gpus):
+    return gpu_hours / gpus / 24
+
+
+def parallel_world_size(data_parallel=1, tensor_parallel=1, pipeline_parallel=1, context_parallel=1):
+    return data_parallel * tensor_parallel * pipeline_parallel * context_parallel
+
+
+def global_batch_sequences(micro_batch, accumulation, gpus, **degrees):
+    """``degrees`` are those of ``parallel_world_size``, but for the data-parallel one."""
+    return micro_batch * accumulation * gpus // parallel_world_size(**degrees)
+
+
+def global_batch_tokens(micro_batch, accumulation, data_parallel, sequence):
+    return micro_batch * accumulation * data_parallel * sequence
 
 
 def min_tokens_moe_dp_overlap(**machine):
@@ -416,9 +436,9 @@ QUANTITIES = {
         training_days,
         fraction_of_peak,
         pipeline_bubble_fraction,
-        throughput.global_batch_sequences,
-        throughput.global_batch_tokens,
-        throughput.parallel_world_size,
+        global_batch_sequences,
+        global_batch_tokens,
+        parallel_world_size,
         tokens_per_device,
         tokens_per_second_per_gpu,
         min_tokens_small_dp_overlap,
@@ -427,7 +447,7 @@ QUANTITIES = {
         optimal_fsdp_degree,
         all_gather_seconds,
         effective_all_gather_bandwidth,
-        throughput.days_from_gpu_hours,
+        days_from_gpu_hours,
         nccl_tuning_constant,
         nccl_single_node_latency_us,
         training_days_from_throughput,
