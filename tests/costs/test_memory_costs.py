@@ -102,10 +102,8 @@ def test_communication_as_the_paper_counts_it():
 
 
 def test_errata_350_gb_is_gpt_3_s_gradient_and_twice_that_is_sent():
-    gradient = mem.tensor_bytes(175e9, 2)
-    assert gradient == mem.model_state_parts(175e9)[1] == 350e9
+    assert mem.model_state_parts(175e9)[1] == 350e9
     assert 2 * mem.communication_elements(175e9, 0, 1024) == pytest.approx(700e9, rel=0.001)
-    assert [mem.tensor_bytes(175e9, size) / 1e9 for size in (4, 4, 4, 2, 2)] == [700, 700, 700, 350, 350]
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 4])
@@ -248,7 +246,6 @@ def layer(**changed):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: mem.tensor_bytes(-1, 2), "elements is -1; give a number above 0"),
         (lambda: mem.bytes_per_param("lion"), "optimizer is 'lion'; it is one of sgd, momentum, adam, adamw"),
         (lambda: mem.torch_optimizer_bytes(10, 0), "tensors is 0; give"),
         (lambda: mem.model_state_bytes(0), "params is 0; give"),

@@ -151,7 +151,7 @@ def selective_recomputation_flops_overhead(batch=1, **step):
 
 
 def tensor_bytes(elements, bytes_per_element):
-    return memory.tensor_bytes(elements, bytes_per_element) / 1e9
+    return elements * bytes_per_element / 1e9
 
 
 def _each(optimizer_bytes_per_param, fp32_gradient_accumulation):
@@ -243,8 +243,8 @@ def muon_flop_overhead(steps, width, batch_tokens):
     return muon.flop_overhead(steps, width, batch_tokens)
 
 
-def peak_tflops_from_clock(**gpu):
-    return hardware.peak_flops_from_clock(**gpu) / 1e12
+def peak_tflops_from_clock(clock_hz, fma_per_tensor_core_per_cycle, tensor_cores):
+    return 2 * fma_per_tensor_core_per_cycle * tensor_cores * clock_hz / 1e12
 
 
 def hardware_intensity(peak_flops, bandwidth):
@@ -324,8 +324,8 @@ def effective_all_gather_bandwidth(world_size, bandwidth):
     return ab.algorithm_bandwidth(1, all_gather_seconds(1, world_size, bandwidth)) / 1e9
 
 
-def nvlink_gb_per_s_from_links(**links):
-    return hardware.nvlink_from_lanes(**links)
+def nvlink_gb_per_s_from_links(gb_per_s_per_lane, lanes, links):
+    return gb_per_s_per_lane * lanes * links
 
 
 def training_days_from_throughput(tokens, tokens_per_second):
@@ -351,6 +351,10 @@ def global_batch_tokens(micro_batch, accumulation, data_parallel, sequence):
 
 def min_tokens_moe_dp_overlap(**machine):
     return experts.min_tokens_for_moe_data_parallel(**machine)
+
+
+def low_communication_terabytes(data_parallel_terabytes, **how):
+    return data_parallel_terabytes / local.low_communication_reduction(**how)
 
 
 def _spelt(name, names):
@@ -409,7 +413,7 @@ QUANTITIES = {
         job_mttf_hours,
         transformer.llama_params,
         local.low_communication_reduction,
-        local.low_communication_terabytes,
+        low_communication_terabytes,
         max_params,
         mfu,
         min_tokens_per_device_for_dp_overlap,

@@ -101,18 +101,6 @@ def low_communication_reduction(inner_steps: int, bits_from: float = 32, bits_to
     return inner_steps * bits_from / bits_to
 
 
-def low_communication_terabytes(
-    data_parallel_terabytes: float, inner_steps: int, bits_from: float = 32, bits_to: float = 32
-) -> float:
-    """What is sent in all, where data parallelism would send ``data_parallel_terabytes``.
-
-    >>> round(low_communication_terabytes(441, inner_steps=100, bits_from=16, bits_to=4), 1)
-    1.1
-    """
-    positive(data_parallel_terabytes=data_parallel_terabytes)
-    return data_parallel_terabytes / low_communication_reduction(inner_steps, bits_from, bits_to)
-
-
 def _check_steps(inner_steps):
     if not inner_steps >= 1:
         raise ValueError(f"inner_steps is {inner_steps}; ranks average after at least 1 step")

@@ -16,12 +16,6 @@ FP32_NUMBERS = (("sgd", 0), ("momentum", 1), ("adam", 2), ("adamw", 2))  # that 
 RECOMPUTATIONS = (("none", "nothing"), ("selective", "attention's s x s matrices"), ("full", "the whole layer"))
 
 
-def tensor_bytes(elements: float, bytes_per_element: float) -> float:
-    """Bytes of a tensor. GPT-3's gradients: 175e9 elements of 2 bytes, 350 GB."""
-    positive(elements=elements, bytes_per_element=bytes_per_element)
-    return elements * bytes_per_element
-
-
 def bytes_per_param(
     optimizer: str = "adam", mixed_precision: bool = True, fp32_gradient_accumulation: bool = False
 ) -> tuple[int, int, int]:
@@ -218,7 +212,8 @@ def gathered_layer_bytes(largest_layer_params: float) -> float:
 
     DeepSpeed's convention is 4 bytes a parameter of the largest layer, without the next one.
     """
-    return 3 * tensor_bytes(largest_layer_params, 2)
+    positive(largest_layer_params=largest_layer_params)
+    return 3 * 2 * largest_layer_params
 
 
 def _parts_per_param(stage, world_size, each):
