@@ -39,7 +39,7 @@ import torch.distributed as dist
 
 import ringzero
 from ringzero.collectives import ALGORITHMS
-from ringzero.costs import alpha_beta
+from ringzero.costs.page import alpha_beta
 from ringzero_course.figures import chart, spacetime
 
 # %% [markdown]

@@ -43,7 +43,7 @@ import time
 import torch
 import torch.distributed as dist
 
-from ringzero.costs import alpha_beta, overlap
+from ringzero.costs.page import alpha_beta, overlap
 from ringzero.record.operation import COMPUTE, Operation
 from ringzero.steps import planner
 from ringzero.steps.plan import Cluster, Plan, estimate

@@ -11,7 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 MICROPYTHON = ROOT / "book/_vendor/micropython"
 SOURCES = (  # in src/, for pages
-    "ringzero/costs/*.py",
+    "ringzero/costs/__init__.py",
+    "ringzero/costs/page/*.py",
     "ringzero_course/in_page/*.py",
     "ringzero/drawing/palette.py",
     "ringzero_course/figures/readout.py",

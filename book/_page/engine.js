@@ -1,7 +1,7 @@
 /* Python in a page: MicroPython, started on first use, in a worker, so that a program that never ends can be ended.
  *
  *   await ringzero.python.start()                     begins now what the first call would begin
- *   await ringzero.python.call("ringzero.costs.memory", "model_state_bytes", { params: 7e9, stage: 2, world_size: 8 })
+ *   await ringzero.python.call("ringzero.costs.page.memory", "model_state_bytes", { params: 7e9, stage: 2, world_size: 8 })
  *   await ringzero.python.exec("print(1)\nresult = n * n", { n: 3 })      { value: 9, printed: "1\n" }
  *
  * Arguments and results are plain data: numbers, text, true, null, lists, objects. What Python raises rejects the

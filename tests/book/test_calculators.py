@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ringzero.costs import calculators as functions
-from ringzero.costs import memory, overlap, throughput, transformer
-from ringzero.costs.alpha_beta import seconds
-from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.costs.page import calculators as functions
+from ringzero.costs.page import memory, overlap, throughput, transformer
+from ringzero.costs.page.alpha_beta import seconds
+from ringzero.costs.page.coefficients import COEFFICIENTS
 from ringzero.drawing import palette
 from ringzero.steps.machine import dgx
 from ringzero_course.figures import calculator, questions, readout
@@ -287,7 +287,7 @@ def test_a_page_computes_what_cpython_computes(visit, pytestconfig):
         arguments = [draw_arguments(dice, spec_of(figure)) for _ in range(count)]
         there = page.evaluate(
             """([name, all]) => Promise.all(all.map(given => ringzero.python
-                .call("ringzero.costs.calculators", name, given)
+                .call("ringzero.costs.page.calculators", name, given)
                 .catch(error => error.type === "ValueError" ? error.message : `${error.type}: ${error.message}`)))""",
             [name, arguments],
         )

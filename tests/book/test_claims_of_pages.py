@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from ringzero import launch
-from ringzero.costs import hardware, transformer
+from ringzero.costs.page import hardware, transformer
 from ringzero.steps import planner
 from ringzero.steps.published_runs import RUNS
 
@@ -232,9 +232,7 @@ CHAPTER_13 = "13_will_it_overlap.md"
 
 
 def test_thresholds_take_what_all_cards_of_a_node_carry(capsys):
-    made = run(
-        CHAPTER_13, "from ringzero.costs import hardware, overlap", "for n, bandwidth in B", "products = overlap"
-    )
+    made = run(CHAPTER_13, "from ringzero.costs import playbook", "for n, bandwidth in B", "products = overlap")
     run(CHAPTER_13, "for ranks, bandwidth in", **made)
     rates = {n: round(b / 1e9) for n, b in made["B"].items()}
     assert rates == {1: 450, 2: 400, 16: 400, 128: 400}

@@ -1,4 +1,4 @@
-"""What a page computes: ``ringzero.costs`` in MicroPython gives what it gives here, over random inputs.
+"""What a page computes: ``ringzero.costs.page`` in MicroPython gives what it gives here, over random inputs.
 
 Every public function and constant of every module is compared. The inputs of a function follow from the names of its
 parameters (``INPUTS``); a name that is not listed there fails the test.
@@ -16,27 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from ringzero import costs
-from ringzero.costs import (
-    alpha_beta,
-    calculators,
-    coefficients,
-    gossip,
-    hardware,
-    memory,
-    muon,
-    nccl,
-    nccl_tuner,
-    offload,
-    pipeline,
-    server,
-    two_level,
-)
+from ringzero.costs import page
+from ringzero.costs.page import alpha_beta, calculators, coefficients, hardware, memory
 
-FOLDER = Path(costs.__file__).parent
+FOLDER = Path(page.__file__).parent
 MICROPYTHON = Path(__file__).parents[2] / "book" / "_vendor" / "micropython" / "micropython.mjs"
 MODULES = {
-    path.stem: importlib.import_module(f"ringzero.costs.{path.stem}") for path in sorted(FOLDER.glob("[!_]*.py"))
+    path.stem: importlib.import_module(f"ringzero.costs.page.{path.stem}") for path in sorted(FOLDER.glob("[!_]*.py"))
 }
 CALLS = 60  # of each function
 
@@ -45,10 +31,10 @@ import fs from "node:fs";
 const [micropython, folder, script] = process.argv.slice(2);
 const {loadMicroPython} = await import(micropython);
 const mp = await loadMicroPython({heapsize: 32 << 20});
-for (const place of ["/lib", "/lib/ringzero", "/lib/ringzero/costs"]) mp.FS.mkdir(place);
-mp.FS.writeFile("/lib/ringzero/__init__.py", "");
+for (const place of ["/lib", "/lib/ringzero", "/lib/ringzero/costs", "/lib/ringzero/costs/page"]) mp.FS.mkdir(place);
+for (const room of ["", "costs/"]) mp.FS.writeFile(`/lib/ringzero/${room}__init__.py`, "");
 for (const file of fs.readdirSync(folder).filter(name => name.endsWith(".py")))
-    mp.FS.writeFile("/lib/ringzero/costs/" + file, fs.readFileSync(folder + "/" + file));
+    mp.FS.writeFile("/lib/ringzero/costs/page/" + file, fs.readFileSync(folder + "/" + file));
 mp.runPython(fs.readFileSync(script, "utf8"));
 """
 
@@ -91,154 +77,63 @@ def one_of(*values):
 
 BY_NAME = ("coefficients.ring_broadcast", "coefficients.double_binary_tree_all_reduce")  # what best_chunks is given
 COUNTS = [
-    "accumulation",
-    "active_experts",
     "batch",
     "chunks",
-    "classes",
-    "context_parallel",
     "count",
-    "data_parallel",
-    "expert_parallel",
-    "experts",
     "gpus",
-    "gpus_per_node",
     "heads",
     "hidden",
     "kv_heads",
     "k",
     "layers",
     "m",
-    "micro_batch",
     "micro_batches",
     "n",
     "nodes",
-    "pipeline_parallel",
-    "position",
     "positions",
-    "prefetch",
-    "rank",
-    "segments",
     "sequence",
-    "servers",
-    "stages",
-    "tensor_cores",
     "tensor_parallel",
     "tensors",
     "tokens",
-    "virtual_stages",
     "vocab",
     "world_size",
-    "zero_ranks",
     "ffn",
-    "block",
-    "checkpoint_interval",
-    "columns",
     "lanes",
-    "links",
-    "numel",
     "ranks_per_node",
-    "reads",
-    "rows",
-    "steps",
-    "width",
-    "window",
-    "backups",
-    "fragments",
-    "inner_steps",
-    "overlap_steps",
-    "rounds",
-    "slices",
 ]
 AMOUNTS = [
-    "achieved_flops",
     "across_bandwidth",
     "alpha",
-    "adam_seconds_per_param",
     "bandwidth",
     "batch_tokens",
     "beta",
-    "bits_from",
-    "bits_to",
-    "buffer_factor",
     "bytes_per_element",
-    "clock_hz",
-    "compute_seconds",
-    "device_bytes",
     "dollars_per_gpu_hour",
     "elapsed",
-    "elements",
-    "file_bytes",
     "flops",
     "flops_per_token",
-    "fma_per_tensor_core_per_cycle",
     "gamma",
-    "gb_per_s_per_lane",
-    "gpu_hours",
-    "gradient_bytes",
-    "host_bytes",
-    "in_flight",
     "inside_bandwidth",
-    "intensity",
     "largest_layer_params",
-    "largest_vector",
-    "link_bandwidth",
-    "logit_bytes",
     "mask_bytes",
     "memory_bandwidth",
     "memory_bytes",
-    "network_latency",
-    "optimizer_bytes",
-    "parameter_bytes",
     "params",
     "peak_flops",
-    "post_overhead",
-    "resident",
     "seconds",
     "size",
-    "squares_per_layer",
-    "tensor_bandwidth",
     "tokens_per_second",
-    "tolerance",
-    "update_bytes_per_element",
-    "warmup_fraction",
-    "checkpoint_seconds",
-    "data_parallel_terabytes",
-    "distance",
-    "failures_per_1000_node_days",
-    "fixed_seconds",
-    "interval_seconds",
-    "join_seconds",
-    "mtbf_seconds",
-    "reconfigure_seconds",
-    "replacement_seconds",
-    "restart_seconds",
-    "step_distance",
-    "step_seconds",
-    "tail_seconds",
-    "zero_bandwidth",
 ]
 FLAGS = [
     "causal",
     "concurrent",
-    "dedicated",
-    "delayed",
     "dropout",
-    "first_pull",
     "flash_attention",
     "fp32_gradient_accumulation",
     "gated",
-    "independent",
     "mixed_precision",
-    "pipelined",
-    "pooler",
-    "same_channels",
-    "secondary",
     "sequence_parallel",
     "tied_embeddings",
-    "warmup",
-    "zero_init",
-    "zeropp",
 ]
 INPUTS = {
     **dict.fromkeys(COUNTS, count),
@@ -248,79 +143,22 @@ INPUTS = {
     "kv_heads": one_of(1, 2, 3, 4),
     "stage": one_of(-1, 0, 1, 2, 3),
     "optimizer": one_of(*keys(memory.FP32_NUMBERS)),
-    "offload": one_of("none", "optimizer", "all", "unknown"),
     "recomputation": one_of("none", "selective", "full", "unknown"),
-    "protocol": one_of(*keys(nccl.DATA_AND_FLAG_BYTES)),
-    "collective": one_of(*keys(alpha_beta.BUS_BANDWIDTH_FACTORS), *keys(two_level.COLLECTIVES), "total"),
-    "kind": one_of(*keys(two_level.BITS), *keys(offload.MOVED)),
-    "weights": one_of(None, "int8", "bf16", "unknown"),
-    "gradients": one_of(None, "int4", "int8"),
-    "sharding": one_of("flat", "flat", "hybrid", "unknown"),
-    "states": one_of(*keys(offload.TIERS)),
-    "parameters": one_of(*keys(offload.TIERS)),
-    "way": one_of(*keys(muon.WAYS)),
-    "ways": one_of(("gather", "all_to_all"), ("gather",), ()),
-    "matrices": lambda dice: [(dice.randint(0, 99), dice.randint(1, 99)) for _ in range(dice.randint(0, 9))],
-    "shards": lambda dice: dice.choice([dice.randint(0, 10**9), [dice.randint(-1, 10**6) for _ in range(4)]]),
-    "copies": lambda dice: [dice.uniform(0, 1) for _ in range(4)],
-    "computes": lambda dice: [dice.uniform(-0.05, 1) for _ in range(dice.choice([4, 4, 4, 5]))],
-    "forwards": lambda dice: [dice.uniform(0, 1) for _ in range(4)],
-    "backwards": lambda dice: [dice.uniform(-0.05, 1) for _ in range(4)],
-    "wished": lambda dice: dice.uniform(-0.1, 1.1),
+    "collective": one_of(*keys(alpha_beta.BUS_BANDWIDTH_FACTORS)),
     "generation": one_of(*keys(hardware.PCIE_GB_PER_S), *keys(hardware.INFINIBAND_GB_PER_S)),
-    "bits": lambda dice: dice.choice([dice.randint(1, 33), dice.uniform(0, 40)]),
-    "ratio": lambda dice: dice.choice([dice.uniform(0, 1), dice.randint(0, 2), 0.01, 0.1]),
     "each": lambda dice: tuple(dice.randint(0, 16) for _ in range(3)),
     "coefficients": lambda dice: (dice.randint(1, 99), dice.uniform(0.1, 9), dice.uniform(0, 9)),
     "sizes": lambda dice: [2 ** dice.randint(1, 26) for _ in range(4)],
     "times": lambda dice: [dice.uniform(1e-5, 1) for _ in range(4)],
-    "shape": lambda dice: tuple(dice.randint(1, 6) for _ in range(dice.randint(1, 3))),
-    "shapes": lambda dice: [tuple(dice.randint(1, 9) for _ in range(dice.randint(1, 4))) for _ in range(4)],
     "name": one_of(*keys(hardware.GPUS), *keys(hardware.NODES), "NVIDIA H100 SXM5 80GB", "h200"),
     "what": one_of("what"),
     "pairs": one_of((("a", 1), ("b", 2)), (("unknown", 3),)),
-    "topology": one_of(*keys(gossip.TOPOLOGIES)),
-    "round": lambda dice: dice.randint(0, 9),
-    "gap": lambda dice: dice.uniform(-0.1, 1.1),
-    "matrix": lambda dice: dice.choice(
-        [gossip.mixing_matrix(dice.choice(["ring", "star"]), 5, "metropolis"), [[0.5, 0.5], [0.4, 0.6]], [[0.9]]]
-    ),
-    "order": one_of(*keys(server.ORDERS)),
-    "header_bytes": one_of(0, 24),
-    "bound": lambda dice: dice.choice([dice.randint(-1, 4), dice.uniform(0, 3), 1e9]),
-    "rank_seconds": lambda dice: [[dice.uniform(-0.02, 1) for _ in range(4)] for _ in range(dice.randint(0, 3))],
-    "gossip.weights": one_of(*keys(gossip.WEIGHTS)),
-    "gossip.nodes": lambda dice: dice.choice([dice.randint(0, 20), 2 ** dice.randint(0, 4)]),  # N^3 operations
-    "gossip.shape": lambda dice: dice.choice([None, (2, 2), (2, 4), (3, 4), (2, 2, 2), ()]),
-    "gossip.rounds": lambda dice: dice.randint(-1, 9),  # the rounding of a high power is not that of here
-    "local.bits": one_of(32, 16, 8, 4, 3, 0),
-    "server.sizes": lambda dice: [dice.randint(0, 999) for _ in range(4)],
-    "server.slice_bytes": one_of(0, 10, 100, 2**20),
-    "stragglers.inner_steps": lambda dice: dice.randint(-2, 3),
-    "stragglers.world_size": lambda dice: dice.randint(0, 99),
-    "stragglers.seconds": lambda dice: [dice.uniform(-0.05, 1) for _ in range(dice.randint(0, 4))],
-    "stragglers.backups": lambda dice: dice.randint(-1, 4),
     "algorithm": one_of(*BY_NAME),
-    "bubble": lambda dice: dice.uniform(-0.1, 1.1),
-    "kv_share": one_of(0, 0.125, 0.25, 1, 2),
-    "link": one_of(*keys(nccl_tuner.HOP_LATENCY)),
     "gpu": one_of(*keys(hardware.GPUS)),
     "model": one_of(*keys(calculators.MODELS)),
     "reached": lambda dice: dice.uniform(-0.1, 1.2),
     "mfu": lambda dice: dice.uniform(-0.1, 1.2),
-    "schedule": one_of(*keys(pipeline.SCHEDULES)),
-    "table": one_of(*keys(nccl_tuner.BANDWIDTH_LIMITS)),
-    "cpu": one_of(*keys(nccl_tuner.LL_ROWS_ACROSS_NODES)),
-    "nccl_tuner.algorithm": one_of(*keys(nccl_tuner.BASE_LATENCY)),
-    "nccl_tuner.collective": one_of("all_reduce", "all_reduce", *keys(nccl_tuner.ALGORITHMS)),
-    "nccl_tuner.generation": one_of(*keys(nccl_tuner.NVLS_EFFICIENCY)),
-    "nccl_tuner.nodes": one_of(0, 1, 2, 4, 8),
-    "nccl_tuner.protocol": one_of("LL", "LL128", "Simple", "Simple", "unknown"),
-    "nccl_tuner.world_size": one_of(0, 4, 8, 64),
     "throughput.gpus": one_of(0, 1, 64, 720, 10000),
-    "throughput.tensor_parallel": one_of(0, 1, 2, 4, 8),
-    "throughput.pipeline_parallel": one_of(-1, 1, 2, 3),
-    "throughput.context_parallel": one_of(1, 2, 5),
     "throughput.heads": one_of(0, 1, 2),
     "values": lambda dice: {name: amount(dice) for name in "zyxabc"},
 }
@@ -338,11 +176,6 @@ def calls(dice):
                 yield f"{name}.{public}"
     for collective, named in coefficients.COEFFICIENTS.items():
         yield from (f"coefficients.COEFFICIENTS[{collective!r}][{name!r}](8)" for name in named)
-    for collective, name in [("all_reduce", "torus_2d"), ("all_reduce", "torus_3d"), ("all_reduce", "hierarchical")]:
-        yield from (
-            f"coefficients.COEFFICIENTS[{collective!r}][{name!r}]({a * b * c}, {(a, b * c)})"
-            for a, b, c in [(1, 1, 1), (2, 3, 4), (5, 1, 2)]
-        )
 
 
 def arguments(module, function, dice):
@@ -378,7 +211,7 @@ def test_costs_in_micropython_are_those_here(tmp_path):
     expressions = list(calls(random.Random(20)))
     ours = (inspect.getsource(function) for function in (plain, outcome))
     lines = [
-        *(f"import ringzero.costs.{name} as {name}" for name in MODULES),
+        *(f"import ringzero.costs.page.{name} as {name}" for name in MODULES),
         *ours,
         *(f"print(repr(outcome({expression!r}, globals())))" for expression in expressions),
     ]

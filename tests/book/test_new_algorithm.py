@@ -1,4 +1,4 @@
-"""Adding an algorithm takes what "For contributors" says and nothing else: its four blocks are read from the page."""
+"""Adding an algorithm takes what "For contributors" says and nothing else: its two blocks are read from the page."""
 
 import inspect
 import re
@@ -9,12 +9,10 @@ import pytest
 
 from ringzero import launch
 from ringzero.collectives import ALGORITHMS, algorithms, ring
-from ringzero.costs import coefficients
 from ringzero.network import candidates, switch
 from tests.algorithms import every_algorithm
 from tests.collectives import test_collectives, test_program, test_schedules
-from tests.costs import test_costs
-from tests.steps import test_network
+from tests.network import test_network
 
 PAGE = Path(__file__).parents[2] / "book" / "for_contributors.md"
 SECTION = re.search(r"(?s)## To add an algorithm\n(.*?)\n## ", PAGE.read_text()).group(1)
@@ -24,26 +22,22 @@ NEW = ("all_reduce", "chain")
 
 def follow(blocks):
     """Do what the page says, in this process."""
-    rounds, row, cost, priced = blocks
+    rounds, row = blocks
     collective, _ = NEW
     exec(rounds, vars(ring))
-    exec(cost, vars(coefficients))
     algorithms.ALGORITHMS[collective] |= eval("{" + row + "}", vars(algorithms))
-    coefficients.COEFFICIENTS[collective] |= eval("{" + priced + "}", vars(coefficients))
 
 
 @pytest.fixture(autouse=True)
 def followed(monkeypatch):
-    for table in (ALGORITHMS, coefficients.COEFFICIENTS):
-        monkeypatch.setitem(table, "all_reduce", dict(table["all_reduce"]))
-    for module in (ring, coefficients):
-        monkeypatch.setattr(module, "chain_all_reduce", None, raising=False)
+    monkeypatch.setitem(ALGORITHMS, "all_reduce", dict(ALGORITHMS["all_reduce"]))
+    monkeypatch.setattr(ring, "chain_all_reduce", None, raising=False)
     follow(BLOCKS)
 
 
 TESTS = [
     function
-    for module in (test_schedules, test_costs, test_network, test_program)
+    for module in (test_schedules, test_network, test_program)
     for function in vars(module).values()
     if inspect.isfunction(function) and getattr(function, "pytestmark", None) == [every_algorithm.mark]
 ]

@@ -35,8 +35,8 @@ def run(page, expression, given=None):
 @needs_browser
 def test_a_function_is_called_with_plain_data(page):
     given = {"params": 70_000_000_000, "stage": 2, "world_size": 8}
-    assert run(page, "call('ringzero.costs.memory', 'model_state_bytes', given)", given) == 262.5e9
-    shapes = run(page, "call('ringzero.costs.transformer', 'layer_matmuls', given)", dict.fromkeys(SHAPE, 8))
+    assert run(page, "call('ringzero.costs.page.memory', 'model_state_bytes', given)", given) == 262.5e9
+    shapes = run(page, "call('ringzero.costs.page.transformer', 'layer_matmuls', given)", dict.fromkeys(SHAPE, 8))
     assert shapes[0] == ["Q, K, V", 1, 64, 8, 24]
 
 
@@ -52,7 +52,11 @@ def test_a_program_runs_with_its_own_names(page):
 @pytest.mark.parametrize(
     ("program", "kind", "message"),
     [
-        ("from ringzero.costs.inputs import ranks\nranks(0)", "ValueError", "world_size is 0; give at least 1 rank"),
+        (
+            "from ringzero.costs.page.inputs import ranks\nranks(0)",
+            "ValueError",
+            "world_size is 0; give at least 1 rank",
+        ),
         ("x = 1\nif x:\n  y =\n", "SyntaxError", "invalid syntax"),
         ("def f(n): return f(n + 1)\nf(0)", "RuntimeError", "maximum recursion depth exceeded"),
         ("raise SystemExit", "SystemExit", ""),

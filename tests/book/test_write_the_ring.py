@@ -9,7 +9,7 @@ import pytest
 
 from ringzero.collectives import verify
 from ringzero.collectives.schedule import Round, Schedule
-from ringzero.costs.alpha_beta import all_reduce_lower_bound
+from ringzero.costs.page.alpha_beta import all_reduce_lower_bound
 from ringzero_course.figures import write_it
 from ringzero_course.in_page.contributions import finished
 from ringzero_course.in_page.program import with_lines
@@ -380,9 +380,10 @@ const [micropython, source, script] = process.argv.slice(2);
 const {loadMicroPython} = await import(micropython);
 const bytes = [];
 const mp = await loadMicroPython({heapsize: 32 << 20, linebuffer: false, stdout: data => bytes.push(...data)});
-for (const place of ["", "/ringzero", "/ringzero/costs", "/ringzero_course/in_page"]) mp.FS.mkdir("/lib" + place);
-mp.FS.writeFile("/lib/ringzero/__init__.py", "");
-for (const room of ["costs", "in_page"])
+for (const place of ["", "/ringzero", "/ringzero/costs", "/ringzero/costs/page", "/ringzero_course/in_page"])
+    mp.FS.mkdir("/lib" + place);
+for (const room of ["", "costs/"]) mp.FS.writeFile(`/lib/ringzero/${room}__init__.py`, "");
+for (const room of ["costs/page", "in_page"])
     for (const file of fs.readdirSync(`${source}/${room}`).filter(name => name.endsWith(".py")))
         mp.FS.writeFile(`/lib/ringzero/${room}/${file}`, fs.readFileSync(`${source}/${room}/${file}`));
 mp.runPython(fs.readFileSync(script, "utf8"));

@@ -6,8 +6,9 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from ringzero.costs import memory as mem
-from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.costs import deepspeed
+from ringzero.costs.page import memory as mem
+from ringzero.costs.page.coefficients import COEFFICIENTS
 from tests.small_transformers import Block, Gpt, kept_for_backward, params
 
 
@@ -72,8 +73,8 @@ def test_bytes_of_a_parameter():
 def test_one_gpu_and_adam_in_mixed_precision_unless_told():
     assert mem.model_state_parts(10) == (20, 20, 120)
     assert mem.max_params(16e9, stage=3) == 1e9
-    assert mem.deepspeed_zero2_bytes(100) == (600, 2000)
-    assert mem.deepspeed_zero3_bytes(100, 10) == (60, 1840)
+    assert deepspeed.zero2_bytes(100) == (600, 2000)
+    assert deepspeed.zero3_bytes(100, 10) == (60, 1840)
 
 
 def test_the_largest_model_fits_exactly():
@@ -101,10 +102,8 @@ def test_communication_as_the_paper_counts_it():
 
 
 def test_errata_350_gb_is_gpt_3_s_gradient_and_twice_that_is_sent():
-    gradient = mem.tensor_bytes(175e9, 2)
-    assert gradient == mem.model_state_parts(175e9)[1] == 350e9
+    assert mem.model_state_parts(175e9)[1] == 350e9
     assert 2 * mem.communication_elements(175e9, 0, 1024) == pytest.approx(700e9, rel=0.001)
-    assert [mem.tensor_bytes(175e9, size) / 1e9 for size in (4, 4, 4, 2, 2)] == [700, 700, 700, 350, 350]
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 4])
@@ -112,9 +111,9 @@ def test_deepspeed_beside_the_paper(nodes):
     """Both named, both right by their own convention. A node has 8 GPUs."""
     size, layer, gpus = 2851e6, 32e6, 8 * nodes
     paper = mem.model_state_bytes(size, 2, gpus), mem.model_state_bytes(size, 3, gpus)
-    ours = mem.deepspeed_zero2_bytes(size, 8, nodes)[1], mem.deepspeed_zero3_bytes(size, layer, 8, nodes)[1]
+    ours = deepspeed.zero2_bytes(size, 8, nodes)[1], deepspeed.zero3_bytes(size, layer, 8, nodes)[1]
     assert ours[0] - paper[0] == pytest.approx(size * (2 + 2 / gpus))
-    assert ours[1] - paper[1] == pytest.approx(size * 2 / gpus + mem.gathered_layer_bytes(layer, prefetch=0))
+    assert ours[1] - paper[1] == pytest.approx(size * 2 / gpus + 4 * layer)
 
 
 def test_deepspeed_s_estimates_case_by_case():
@@ -129,21 +128,20 @@ def test_deepspeed_s_estimates_case_by_case():
         ("none", False): (127.45, 6.09),
     }
     for (offload, zero_init), printed in rows.items():
-        both = mem.deepspeed_zero3_bytes(size, layer, 8, 1, offload, zero_init)
+        both = deepspeed.zero3_bytes(size, layer, 8, 1, offload, zero_init)
         assert [part / 2**30 for part in both] == pytest.approx(printed, abs=0.0051)
     for offload, printed in {"optimizer": (127.45, 5.31), "none": (127.45, 15.93)}.items():
-        both = mem.deepspeed_zero2_bytes(size, 8, 1, offload)
+        both = deepspeed.zero2_bytes(size, 8, 1, offload)
         assert [part / 2**30 for part in both] == pytest.approx(printed, abs=0.0051)
 
 
 def test_deepspeed_on_several_nodes():
     """What is offloaded is shared by the nodes; what a process builds first is not. ZeRO-2's counts all GPUs."""
     size, layer = 1e9, 1e7
-    assert mem.deepspeed_zero3_bytes(size, layer, 8, 4, "all")[0] == 18e9 / 4 * 1.5
-    assert mem.deepspeed_zero3_bytes(size, layer, 8, 4, "all", zero_init=False)[0] == 32e9 * 1.5
-    assert mem.deepspeed_zero3_bytes(size, layer, 8, 4)[0] == 32e7 * 1.5
-    assert mem.deepspeed_zero2_bytes(size, 8, 4, "optimizer")[0] == 128e9 * 1.5
-    assert mem.deepspeed_zero2_bytes(size, 2, 1, "optimizer", buffer_factor=1)[0] == 16e9
+    assert deepspeed.zero3_bytes(size, layer, 8, 4, "all")[0] == 18e9 / 4 * 1.5
+    assert deepspeed.zero3_bytes(size, layer, 8, 4, "all", zero_init=False)[0] == 32e9 * 1.5
+    assert deepspeed.zero3_bytes(size, layer, 8, 4)[0] == 32e7 * 1.5
+    assert deepspeed.zero2_bytes(size, 8, 4, "optimizer")[0] == 128e9 * 1.5
 
 
 BATCH, SEQUENCE, HIDDEN, HEADS = 2, 48, 64, 4
@@ -238,58 +236,7 @@ def test_flash_attention_keeps_one_number_a_head_and_token():
 
 
 def test_layers_that_zero_3_has_gathered():
-    assert mem.gathered_layer_bytes(100, prefetch=0) == 400  # its parameters and its gradient
-    assert mem.gathered_layer_bytes(100, prefetch=2, bytes_per_element=4) == 1600
-
-
-LLAMA = {"params": 8e9, "layers": 32, "hidden": 4096, "heads": 32, "sequence": 8192}
-
-
-@pytest.mark.parametrize("stage", [0, 1, 2, 3])
-@pytest.mark.parametrize("ways", [1, 8])
-def test_parts_of_training(stage, ways):
-    """Each part put together anew: states sharded by hand, a layer's bytes from the paper's table."""
-    n, tokens = 64, 2 * 8192
-    parts = dict(
-        mem.training_parts(**LLAMA, micro_batch=2, vocab=128256, stage=stage, world_size=n, tensor_parallel=ways)
-    )
-    share = 8e9 / ways
-    sharded = {0: (2, 2, 12), 1: (2, 2, 12 / n), 2: (2, 2 / n, 12 / n), 3: (2 / n, 2 / n, 12 / n)}[stage]
-    states = [parts[name] / share for name in ("parameters", "gradients", "optimizer")]
-    assert states == pytest.approx(sharded)
-    # A layer's parameters now and one ahead, and its gradients: 16-bit.
-    assert parts["gathered layers"] == pytest.approx(3 * 2 * share / 32 if stage == 3 else 0)
-    # 34 tokens h less the masks of two dropouts, and a float a head and token of FlashAttention; all of it over T.
-    assert parts["activations"] == pytest.approx(32 * (32 * tokens * 4096 + 4 * 32 * tokens) / ways)
-    assert parts["layer computed again"] == 0
-    assert parts["head"] == pytest.approx((2 * 2 * tokens * 4096 + 4 * tokens * 128256) / ways)
-
-
-def test_recomputation_brings_one_layer_back():
-    def parts(**options):
-        return dict(mem.training_parts(**LLAMA, flash_attention=False, dropout=True, **options))
-
-    none, selective, full = (parts(recomputation=how) for how in ("none", "selective", "full"))
-    assert full["activations"] == 32 * 2 * 8192 * 4096
-    for some in (none, selective, full):
-        assert some["activations"] / 32 + some["layer computed again"] == pytest.approx(none["activations"] / 32)
-    assert selective["layer computed again"] == pytest.approx(5 * 32 * 8192**2)
-
-
-def test_what_an_optimizer_and_accumulation_take():
-    sgd = dict(mem.training_parts(**LLAMA, optimizer_bytes=4, fp32_gradient_accumulation=True))
-    assert sgd["optimizer"] == 4 * 8e9
-    assert sgd["gradients"] == 6 * 8e9
-    assert sgd["head"] == 0  # no vocabulary was given
-    assert sum(size for _, size in mem.training_parts(**LLAMA, optimizer_bytes=0)) == pytest.approx(
-        sum(size for _, size in mem.training_parts(**LLAMA)) - 12 * 8e9
-    )
-    alone = mem.training_parts(**LLAMA, stage=0, world_size=1, micro_batch=1)
-    assert mem.training_parts(**LLAMA) == mem.training_parts(**LLAMA, world_size=8) == alone
-    whole = dict(mem.training_parts(**LLAMA | {"layers": 1}, stage=3, world_size=2))
-    assert whole["gathered layers"] == 2 * 2 * 8e9  # no layer to gather ahead
-    ahead = dict(mem.training_parts(**LLAMA, stage=3, world_size=2, prefetch=4))
-    assert ahead["gathered layers"] == 6 * 2 * 8e9 / 32
+    assert mem.gathered_layer_bytes(100) == 600  # its parameters and its gradient, and the next one's parameters
 
 
 def layer(**changed):
@@ -299,7 +246,6 @@ def layer(**changed):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: mem.tensor_bytes(-1, 2), "elements is -1; give a number above 0"),
         (lambda: mem.bytes_per_param("lion"), "optimizer is 'lion'; it is one of sgd, momentum, adam, adamw"),
         (lambda: mem.torch_optimizer_bytes(10, 0), "tensors is 0; give"),
         (lambda: mem.model_state_bytes(0), "params is 0; give"),
@@ -312,9 +258,9 @@ def layer(**changed):
         (lambda: mem.communication_elements(10, 2, 2, 0), "micro_batches is 0; give"),
         (lambda: mem.max_params(0), "memory_bytes is 0; give"),
         (lambda: mem.max_params(1e9, 1, -2), "world_size is -2; give"),
-        (lambda: mem.deepspeed_zero2_bytes(10, 0), "gpus_per_node is 0; give"),
-        (lambda: mem.deepspeed_zero2_bytes(10, 1, 1, "all"), "offload is 'all'; it is one of none, optimizer"),
-        (lambda: mem.deepspeed_zero3_bytes(10, 5, 1, 1, "cpu"), "offload is 'cpu'; it is one of none, optimizer"),
+        (lambda: deepspeed.zero2_bytes(10, 0), "gpus_per_node is 0; give"),
+        (lambda: deepspeed.zero2_bytes(10, 1, 1, "all"), "offload is 'all'; it is one of none, optimizer"),
+        (lambda: deepspeed.zero3_bytes(10, 5, 1, 1, "cpu"), "offload is 'cpu'; it is one of none, optimizer"),
         (lambda: mem.attention_activation_coefficient(0, 1, 1), "heads is 0; give"),
         (lambda: mem.activation_bytes(**layer(hidden=0)), "hidden is 0; give"),
         (lambda: mem.activation_bytes(**layer(layers=0)), "layers is 0; give"),
@@ -325,17 +271,6 @@ def layer(**changed):
             "recomputation is 'some'; it is one of none, sel",
         ),
         (lambda: mem.output_activation_bytes(8, 8, 0), "vocab is 0; give"),
-        (lambda: mem.gathered_layer_bytes(8, prefetch=-1), "prefetch is -1; give"),
-        (lambda: mem.training_parts(**LLAMA | {"params": 0}), "params is 0; give"),
-        (lambda: mem.training_parts(**LLAMA | {"layers": 0}), "layers is 0; give"),
-        (lambda: mem.training_parts(**LLAMA, micro_batch=0), "micro_batch is 0; give"),
-        (lambda: mem.training_parts(**LLAMA, vocab=-1), "vocab is -1; give 0 or more"),
-        (lambda: mem.training_parts(**LLAMA, stage=4), "stage is 4; ZeRO"),
-        (lambda: mem.training_parts(**LLAMA, world_size=0), "world_size is 0; give"),
-        (lambda: mem.training_parts(**LLAMA, tensor_parallel=0), "tensor_parallel is 0; give"),
-        (lambda: mem.training_parts(**LLAMA, recomputation="some"), "recomputation is 'some'; it is one of"),
-        (lambda: mem.training_parts(**LLAMA, optimizer_bytes=-1), "optimizer_bytes is -1; give 0 or more"),
-        (lambda: mem.training_parts(**LLAMA, stage=3, prefetch=-1), "prefetch is -1; give"),
     ],
 )
 def test_bad_input_is_named(call, message):

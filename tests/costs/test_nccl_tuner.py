@@ -31,11 +31,6 @@ def test_a_ring_across_nodes_crosses_once_a_node():
     assert us("all_reduce", "ring", "LL128", 12, nodes=3) == US(14 + 18 * 1.9 + 4 * 4.0)
     assert us("all_reduce", "ring", "Simple", 12, nodes=3) == US(8.4 + 18 * 3.4 + 4 * 14)
     assert us("all_reduce", "ring", "LL", 16, nodes=2) == US(6.6 + 28 * 1.0 + 2 * 2.7)
-    amd = us("all_reduce", "ring", "Simple", 12, nodes=3, post_overhead=2e-6)  # 3 posts of 2 us are above 3.4
-    assert amd == US(8.4 + 18 * 6 + 4 * 14)
-    slow = {"nodes": 3, "network_latency": 5e-6}
-    assert us("all_reduce", "ring", "LL", 12, **slow) == US(6.6 + 18 * 1.0 + 4 * 7.7)
-    assert us("all_reduce", "ring", "Simple", 12, **slow) == US(8.4 + 18 * 3.4 + 4 * 24)  # and the flush
 
 
 def test_one_rank_a_node_shows_the_network():
@@ -66,8 +61,6 @@ def test_in_the_switches():
 def test_a_ring_that_broadcasts():
     assert us("broadcast", "ring", "LL", 8) == US(6.6 + 0.6)
     assert us("reduce", "ring", "LL", 16, nodes=2) == US(6.6 + 2.7)
-    assert us("broadcast", "ring", "LL", 8, same_channels=False) == US(6.6 + 8 * 0.6)
-    assert us("broadcast", "ring", "Simple", 8, same_channels=False) == US(8.4 + 8 * 4.0)
     assert us("broadcast", "ring", "Simple", 8, link="pci") == US(8.4 + 5.7)
 
 
@@ -81,8 +74,6 @@ def test_bandwidths_by_generation_and_nodes():
     assert tuner.bandwidth_limit("per_channel_tree", "Hopper", 2) == 41.4e9
     assert tuner.bandwidth_limit("per_channel_tree", "Hopper") == 38.7e9
     assert tuner.bandwidth_limit("per_channel_nvls_tree", "Blackwell", 4) == 80e9
-    for name, rows in tuner.BANDWIDTH_LIMITS:
-        assert [generation for generation, _ in rows] == [generation for generation, _ in tuner.NVLS_EFFICIENCY], name
 
 
 def test_ll_across_nodes_goes_by_the_cpu():
@@ -94,10 +85,9 @@ def test_ll_across_nodes_goes_by_the_cpu():
 
 
 def test_tables_have_the_same_algorithms():
-    names = [name for name, _ in tuner.BASE_LATENCY]
-    for _, rows in tuner.HOP_LATENCY:
-        assert [name for name, _ in rows] == names
-    assert {name for _, some in tuner.ALGORITHMS for name in some} == set(names)
+    for rows in tuner.HOP_LATENCY.values():
+        assert list(rows) == list(tuner.BASE_LATENCY)
+    assert {name for names in tuner.ALGORITHMS.values() for name in names} == set(tuner.BASE_LATENCY)
 
 
 @pytest.mark.parametrize(

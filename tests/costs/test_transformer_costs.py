@@ -5,8 +5,8 @@ import torch
 from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 from torch.utils.flop_counter import FlopCounterMode
 
-from ringzero.costs import transformer as tf
-from tests.small_transformers import Bert, Gpt, Llama, LlamaBlock, params
+from ringzero.costs.page import transformer as tf
+from tests.small_transformers import Gpt, Llama, LlamaBlock, params
 
 
 def built(model, *args):
@@ -34,16 +34,6 @@ def test_llama_s_parameters(shape, tied):
 
 def test_every_query_head_has_its_own_key_unless_told():
     assert tf.llama_params(2, 12, 17, 20, 6) == built(Llama, 2, 12, 17, 20, 6, 6, False)
-
-
-@pytest.mark.parametrize(
-    ("shape", "options"),
-    [((2, 8, 11, 5, 2), {}), ((2, 8, 11, 5, 2), {"segments": 3, "pooler": False}), ((24, 1024, 30522, 512, 16), {})],
-)
-def test_bert_s_parameters(shape, options):
-    with torch.device("meta"):
-        model = Bert(*shape, **options)
-    assert tf.bert_params(*shape[:4], **options) == params(model)
 
 
 def test_gpt_3_s_printed_rows_that_contradict_themselves():
@@ -102,7 +92,7 @@ def test_two_flop_a_parameter_and_token():
     """2ND leaves attention out, and counts embeddings that are only looked up: for GPT-3 it is within 3 %."""
     shape = {"layers": 96, "hidden": 12288, "vocab": 50257}
     size, tokens = tf.gpt_params(positions=2048, **shape), 8 * 2048
-    rule = tf.forward_flops(size, tokens) + tf.backward_flops(size, tokens)
+    rule = 3 * tf.forward_flops(size, tokens)
     assert rule == 6 * size * tokens
     assert rule == pytest.approx(tf.model_flops(8, 2048, **shape), rel=0.03)
 
@@ -175,13 +165,11 @@ def test_intensity():
     [
         (lambda: tf.gpt_params(0, 8, 8, 8), "layers is 0; give a number above 0"),
         (lambda: tf.gpt_params(1, 8, 8, 8, ffn=0), "ffn is 0; give a number above 0"),
-        (lambda: tf.bert_params(1, -8, 8, 8), "hidden is -8; give"),
         (lambda: tf.llama_params(1, 8, 8, 0, 2), "ffn is 0; give"),
         (lambda: tf.llama_params(1, 8, 8, 8, 3), "hidden is 8; it must be a multiple of heads, 3"),
         (lambda: tf.llama_params(1, 12, 8, 8, 6, 4), "kv_heads is 4; it must divide heads, 6"),
         (lambda: tf.llama_params(1, 12, 8, 8, 0), "heads is 0; give"),
         (lambda: tf.forward_flops(-1, 1), "params is -1; give"),
-        (lambda: tf.backward_flops(1, 0), "tokens is 0; give"),
         (lambda: tf.layer_matmuls(0, 1, 8, 2), "batch is 0; give"),
         (lambda: tf.layer_matmuls(1, 1, 8, 2, ffn=0), "ffn is 0; give"),
         (lambda: tf.matmul_intensity(1, 0, 1), "k is 0; give"),

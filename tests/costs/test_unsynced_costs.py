@@ -3,7 +3,7 @@
 import inspect
 import math
 import random
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ def test_many_gpus_fail_often():
     assert faults.job_mttf(1024, 8, 6.5) == pytest.approx(24 * 1000 / 6.5 / 128)
 
 
-def simulated_quorum(ranks, mtbf, step, reconfigure, replacement, join, pauses, failures=20_000, seed=0):
+def simulated_quorum(ranks, mtbf, step, reconfigure, replacement, pauses, failures=20_000, seed=0):
     """Rank by rank. ``pauses``: whether failures and replacements stand still while all wait."""
     dice = random.Random(seed)
     events = [(dice.expovariate(1 / (ranks * mtbf)), False) for _ in range(ranks)]  # (when, whether it joins)
@@ -97,7 +97,7 @@ def simulated_quorum(ranks, mtbf, step, reconfigure, replacement, join, pauses, 
         begin = clock if pauses else max(clock, waited)  # what comes while all wait is dealt with in the same wait
         useful += max(0.0, when - begin) * there / ranks
         clock = max(clock, when)
-        wait = join if joins else step + reconfigure
+        wait = 0 if joins else step + reconfigure
         if pauses:
             waited += wait
         else:
@@ -111,12 +111,12 @@ def simulated_quorum(ranks, mtbf, step, reconfigure, replacement, join, pauses, 
 
 @pytest.mark.parametrize("pauses", [True, False], ids=["exact", "first order"])
 @pytest.mark.parametrize(
-    ("ranks", "step", "reconfigure", "replacement", "join"), [(4, 2, 5, 300, 3), (8, 10, 0, 0, 0), (3, 1, 1, 2000, 30)]
+    ("ranks", "step", "reconfigure", "replacement"), [(4, 2, 5, 300), (8, 10, 0, 0), (3, 1, 1, 2000)]
 )
-def test_goodput_of_a_quorum_is_that_of_a_simulation(ranks, step, reconfigure, replacement, join, pauses):
+def test_goodput_of_a_quorum_is_that_of_a_simulation(ranks, step, reconfigure, replacement, pauses):
     mtbf = 1000
-    got = faults.goodput_with_quorum(ranks, mtbf, step, reconfigure, replacement, join)
-    simulated = simulated_quorum(ranks, mtbf, step, reconfigure, replacement, join, pauses)
+    got = faults.goodput_with_quorum(ranks, mtbf, step, reconfigure, replacement)
+    simulated = simulated_quorum(ranks, mtbf, step, reconfigure, replacement, pauses)
     assert got == pytest.approx(simulated, rel=0.006)
 
 
@@ -151,7 +151,6 @@ def sends(topology, i, j, n, shape):
         "chain": abs(i - j) == 1,
         "complete": True,
         "static_exponential": further in powers,
-        "undirected_exponential": bool(powers & {further, back}),
     }[topology]
 
 
@@ -161,10 +160,8 @@ def defined(topology, n, weights, shape):
     degree = sent.sum(1)
     if weights == "uniform":
         matrix = sent / (1 + degree[:, None])
-    elif weights == "metropolis":
-        matrix = sent / (1 + np.maximum(degree[:, None], degree[None]))
     else:
-        matrix = sent / (1 + degree.max())
+        matrix = sent / (1 + np.maximum(degree[:, None], degree[None]))
     return matrix + np.diag(1 - matrix.sum(1))
 
 
@@ -180,7 +177,7 @@ def test_weights_and_gap_are_those_of_the_definition(topology, n, shape):
     given = shape if topology in ("torus", "grid") else None
     for weights, _ in gossip.WEIGHTS:
         matrix = defined(topology, n, weights, shape)
-        assert np.array(gossip.mixing_matrix(topology, n, weights, given)) == pytest.approx(matrix, abs=1e-15)
+        assert gossip.mixing_matrix(topology, n, weights, given) == pytest.approx(matrix, abs=1e-15)
         magnitudes = np.sort(np.abs(np.linalg.eigvals(matrix)))
         gap = 1 - magnitudes[-2] if n > 1 else 1
         assert gossip.spectral_gap(topology, n, weights, given) == pytest.approx(gap, abs=1e-12)
@@ -201,7 +198,7 @@ def test_one_peer_a_round(n):
     assert period == math.ceil(math.log2(n))
     for round in range(period):
         assert not np.allclose(total, 1 / n)
-        matrix = np.array(gossip.mixing_matrix("one_peer_exponential", n, round=round + 3 * period))
+        matrix = gossip.mixing_matrix("one_peer_exponential", n, round=round + 3 * period)
         shifted = np.roll(np.eye(n), 2**round, axis=0)  # rank i receives from i - 2^round
         assert matrix == pytest.approx((np.eye(n) + shifted) / 2)
         total = matrix @ total
@@ -217,21 +214,18 @@ DISTANCES = [(topology, n) for topology, n in DISTANCES if topology != "hypercub
 
 
 @pytest.mark.parametrize(("topology", "n"), DISTANCES)
-def test_the_distance_stays_below_its_bound_and_reaches_its_rate(topology, n):
-    weights = "metropolis"
+def test_whole_periods_shrink_the_distance_by_the_gap_or_more_and_in_the_end_by_the_gap(topology, n):
     values = np.random.default_rng(0).standard_normal((n, 3))
-    start = np.linalg.norm(values - values.mean(0))
-    matrices = [np.array(gossip.mixing_matrix(topology, n, weights, round=r)) for r in range(4)]
-    period = gossip.period(topology, n)
-    distances = [start]
+    matrices = [gossip.mixing_matrix(topology, n, "metropolis", round=r) for r in range(4)]
+    period, left = gossip.period(topology, n), 1 - gossip.spectral_gap(topology, n, "metropolis")
+    distances = [np.linalg.norm(values - values.mean(0))]
     for round in range(60):
         values = matrices[round % period] @ values
         distances.append(np.linalg.norm(values - values.mean(0)))
-        bound = gossip.consensus_distance_after(round + 1, topology, n, start, weights)
-        assert distances[-1] <= bound * (1 + 1e-9) + 1e-12
-    kept = 1 - gossip.spectral_gap(topology, n, weights)
+        whole = (round + 1) // period * period
+        assert distances[-1] <= distances[0] * left**whole * (1 + 1e-9) + 1e-12
     if distances[-1] > 1e-9:  # of the first rounds' faster patterns nothing is left
-        assert (distances[60] / distances[60 - 4 * period]) ** (1 / (4 * period)) == pytest.approx(kept, rel=0.03)
+        assert (distances[60] / distances[60 - 4 * period]) ** (1 / (4 * period)) == pytest.approx(left, rel=0.03)
 
 
 def slowest(matrix):
@@ -247,7 +241,7 @@ def slowest(matrix):
 
 @pytest.mark.parametrize(("topology", "n"), [("ring", 8), ("torus", 16), ("chain", 5)])
 def test_the_worst_updates_reach_the_steady_distance(topology, n):
-    matrix = np.array(gossip.mixing_matrix(topology, n, "metropolis"))
+    matrix = gossip.mixing_matrix(topology, n, "metropolis")
     gap, worst = gossip.spectral_gap(topology, n, "metropolis"), slowest(matrix)
     x = np.zeros(n)
     for _ in range(2000):
@@ -264,27 +258,12 @@ def test_the_worst_updates_reach_the_steady_distance(topology, n):
     )
 
 
-@pytest.mark.parametrize("topology", ["ring", "complete", "star", "chain", "torus", "hypercube"])
-@pytest.mark.parametrize("n", [2, 4, 8, 16])
-def test_pairs_that_average(topology, n):
-    """The mean over all edges of the matrix that averages the edge's two ends; squared it is itself."""
-    shape = SHAPES[n]
-    edges = [(i, j) for i, j in combinations(range(n), 2) if sends(topology, i, j, n, shape)]
-    mean = np.zeros((n, n))
-    for i, j in edges:
-        one = np.eye(n)
-        one[[i, i, j, j], [i, j, i, j]] = 0.5
-        assert np.allclose(one.T @ one, one)
-        mean += one / len(edges)
-    assert gossip.pairwise_gap(topology, n) == pytest.approx(1 - np.sort(np.linalg.eigvalsh(mean))[-2], abs=1e-12)
-
-
 def test_an_own_matrix_in_which_two_groups_never_meet():
     assert gossip.matrix_gap([[0.5, 0.5, 0, 0], [0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5]]) == pytest.approx(
         0, abs=1e-9
     )
     assert gossip.matrix_gap([[0, 1], [1, 0]]) == pytest.approx(0, abs=1e-9)  # they swap for ever
-    assert gossip.spectral_gap("ring", 1) == gossip.pairwise_gap("ring", 1) == gossip.matrix_gap([[1.0]]) == 1
+    assert gossip.spectral_gap("ring", 1) == gossip.matrix_gap([[1.0]]) == 1
 
 
 # ---- a parameter server
@@ -309,12 +288,6 @@ def test_bytes_of_a_server_are_those_of_its_messages(n, servers, dedicated):
                 message(worker, number % servers, 24 + size)
                 message(number % servers, worker, 24 + size)
     assert server.exchanged_bytes(sizes, n, servers, dedicated, steps=3) == list(zip(sent, received, strict=True))
-    for number, size in enumerate(sizes):
-        for worker in workers:
-            message(worker, number % servers, 24)
-            message(number % servers, worker, 24 + size)
-    got = server.exchanged_bytes(sizes, n, servers, dedicated, steps=3, first_pull=True)
-    assert got == list(zip(sent, received, strict=True))
 
 
 @pytest.mark.parametrize(("n", "servers"), [(n, s) for n in range(1, 9) for s in range(1, n + 1)])
@@ -571,7 +544,6 @@ def test_bytes_of_local_sgd_are_those_of_its_all_reduces(inner_steps, fragments,
     assert local.local_sgd_bytes(numel, n, inner_steps, bits) == pytest.approx(average)
     reduction = local.low_communication_reduction(inner_steps, 32, bits)
     assert local.local_sgd_bytes(numel, n, 1) / average == pytest.approx(reduction)
-    assert local.low_communication_terabytes(441, inner_steps, 32, bits) == pytest.approx(441 / reduction)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
@@ -675,12 +647,8 @@ def test_powersgd_sends_the_published_ratio_of_a_resnet():
         (lambda: gossip.matrix_gap([[0.5, 0.5]]), "row 0 has 2 weights; give 1"),
         (lambda: gossip.matrix_gap([[1.5, -0.5], [-0.5, 1.5]]), "row 0 has the weight -0.5; give weights of 0"),
         (lambda: gossip.matrix_gap([[0.5, 0.5], [1, 0]]), r"weight \[1\]\[0\] is 1 and \[0\]\[1\] 0.5; give a symm"),
-        (lambda: gossip.consensus_distance_after(3, "star", 4), "weights is 'uniform', which on a star leads to"),
-        (lambda: gossip.consensus_distance_after(-1, "ring", 4), "rounds is -1; give 0 or more"),
-        (lambda: gossip.consensus_distance_after(1, "ring", 4, -2.0), "distance is -2.0; give 0 or more"),
         (lambda: gossip.steady_consensus_distance(0, 1), "gap is 0; give a spectral gap above 0"),
         (lambda: gossip.steady_consensus_distance(0.5, -1), "step_distance is -1; give 0 or more"),
-        (lambda: gossip.pairwise_gap("static_exponential", 4), "topology is 'static_exponential', whose ranks send"),
         (lambda: gossip.gossip_bytes("ring", 4, 0), "size is 0; give"),
         (lambda: server.exchanged_bytes([8], 4, servers=5), "servers is 5; with 4 ranks it is 1 to 4"),
         (lambda: server.exchanged_bytes([8], 4, 4, True), "servers is 4; with 4 ranks, of which one must train, it"),

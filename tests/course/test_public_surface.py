@@ -127,7 +127,7 @@ def test_an_old_notebook_is_told_where_the_checks_are_now():
 LIGHT = """
 import json, sys
 STEPS = (
-    ("numpy torch click", "import ringzero.costs.alpha_beta, ringzero.costs.memory, ringzero.costs.transformer"),
+    ("numpy torch click", "import ringzero.costs.page.alpha_beta, ringzero.costs.page.memory, ringzero.costs.page.transformer"),
     ("numpy torch IPython matplotlib nbformat", "import ringzero, ringzero.cli"),
     ("torch IPython matplotlib", "import ringzero.collectives.auto, ringzero.network, ringzero.network.nccl_trees"),
     ("torch IPython matplotlib", "from ringzero_course import figures"),

@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from ringzero.collectives.ring import ring_all_gather, ring_all_reduce
-from ringzero.costs import hardware
+from ringzero.costs.page import hardware
 from ringzero_course.figures.circling import TALL, circle
 from ringzero_course.figures.wiring import node_and_cluster
 from ringzero_course.figures.zooming import BAR, zoom

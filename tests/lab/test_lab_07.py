@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from ringzero.costs import overlap
+from ringzero.costs.page import overlap
 from ringzero.record.operation import COMMUNICATION, Operation
 from ringzero.steps.machine import Machine
 from ringzero.steps.run import run

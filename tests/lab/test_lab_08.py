@@ -110,14 +110,14 @@ def test_ranks_talk_through_the_default_group_alone(device):
 
 
 def test_what_is_there_already_is_refused_by_whatever_name():
-    from ringzero.costs.overlap import data_parallel_ratio as imported_before
+    from ringzero.costs.page.overlap import data_parallel_ratio as imported_before
 
     with unaided("ringzero.costs"):
         with pytest.raises(RuntimeError, match="write it yourself"):
             imported_before()
         with pytest.raises(ImportError, match="write it yourself"):
-            import ringzero.costs.memory
-    import ringzero.costs.memory  # noqa: F401
+            import ringzero.costs.page.memory
+    import ringzero.costs.page.memory  # noqa: F401
 
     with pytest.raises(TypeError):
         imported_before()
@@ -164,7 +164,7 @@ def test_with_h_1_it_is_data_parallel_training():
 @pytest.mark.parametrize("kind", ["ring", "chain", "star"])
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
 def test_weights_of_a_graph_are_the_librarys(kind, n):
-    expected = torch.tensor(mixing_matrix(kind, n, "metropolis"))
+    expected = torch.tensor(mixing_matrix(kind, n, "metropolis"), dtype=torch.float32)
     torch.testing.assert_close(torch.tensor(unsynced.weights_of(neighbours(kind, n))), expected)
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from ringzero.costs import offload as costs
+from ringzero.costs.tiers import tier_bytes
 from ringzero.zero.quantised import Blocks
 from ringzero_course.lab.claims.order import END, out_of_order
 from ringzero_course.lab.runs import Case, Run
@@ -139,7 +140,7 @@ def test_planned_bytes_are_the_librarys():
     for states, parameters in (("device", "device"), ("host", "device"), ("host", "host")):
         for precision, each in (("mixed", (2, 2, 12)), ("fp32", (4, 4, 8))):
             planned = offload.bytes_by_tier(6000, 3, 100, states, parameters, precision)
-            assert planned == costs.tier_bytes(2000, states, parameters, each, resident=100)
+            assert planned == tier_bytes(2000, states, parameters, each, resident=100)
     assert offload.bytes_by_tier(6000, 3, 100, "file", "host") == (200, 8000, 24000)
     assert offload.bytes_by_tier(6000, 3, 100, "file", "file", "fp32") == (400, 8000, 24000)
 

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 from ringzero.cli import main
 from ringzero.collectives import ALGORITHMS
 from ringzero.collectives.auto import chosen
-from ringzero.costs import alpha_beta
-from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.costs.page import alpha_beta
 from ringzero.measure.timing import IN_PLACE, OUT_OF_PLACE, Timing
+from ringzero.network import coefficients
 from ringzero_course.bench import collectives, strict
 from ringzero_course.bench.collectives import Line
 
@@ -86,16 +86,19 @@ def line(size, seconds, collective="all_reduce", algorithm="ring", world_size=4)
 def test_times_that_follow_the_model_are_predicted():
     """Also where the algorithm or its pieces change with the size: alpha and beta are the machine's."""
     _, pieces = chosen("all_reduce", "double_binary_tree", 4, 2**20)
-    coefficients = {
-        2**14: ("recursive_doubling", COEFFICIENTS["all_reduce"]["recursive_doubling"](4)),
-        2**18: ("rabenseifner", COEFFICIENTS["all_reduce"]["rabenseifner"](4)),
-        2**20: ("double_binary_tree", COEFFICIENTS["all_reduce"]["double_binary_tree"](4, **pieces)),
-        2**24: ("ring", COEFFICIENTS["all_reduce"]["ring"](4)),
-        2**26: ("torus_2d", COEFFICIENTS["all_reduce"]["torus_2d"](4)),
+
+    def of(name, **options):
+        return coefficients(ALGORITHMS["all_reduce"][name](4, **options))
+
+    costs = {
+        2**14: ("recursive_doubling", of("recursive_doubling")),
+        2**18: ("rabenseifner", of("rabenseifner")),
+        2**20: ("double_binary_tree", of("double_binary_tree", **pieces)),
+        2**24: ("ring", of("ring")),
+        2**26: ("torus_2d", of("torus_2d")),
     }
     series = [
-        line(size, alpha_beta.seconds(cost, size, 20e-6, 1e-9), algorithm=name)
-        for size, (name, cost) in coefficients.items()
+        line(size, alpha_beta.seconds(cost, size, 20e-6, 1e-9), algorithm=name) for size, (name, cost) in costs.items()
     ]
     predicted = collectives._predicted(series)
     assert [each.fitted for each in predicted] == [True, False, True, False, True]

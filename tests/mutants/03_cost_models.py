@@ -32,7 +32,7 @@ def count(schedule):
 # says: is not to be used here
 # %% ring_cost
 def ring_cost(n):
-    from ringzero.costs.coefficients import COEFFICIENTS
+    from ringzero.costs.page.coefficients import COEFFICIENTS
 
     return COEFFICIENTS["all_reduce"]["ring"](n)[:2]
 
@@ -91,7 +91,7 @@ def doubling_cost(n):
 """Asks the library."""
 # caught by: test_halving_doubling_cost
 # %% halving_doubling_cost
-from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.costs.page.coefficients import COEFFICIENTS
 
 
 def halving_doubling_cost(n):
@@ -191,7 +191,7 @@ def bandwidths(line, collective, n):
 # caught by: test_state_bytes
 # %% state_bytes
 def state_bytes(params, stage, n):
-    from ringzero.costs import memory
+    from ringzero.costs.page import memory
 
     return memory.model_state_bytes(params, stage, n)
 

@@ -139,7 +139,7 @@ def adamw_step(parameter, gradient, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8
 # caught by: test_gpt_parameters
 # %% gpt_parameters
 def gpt_parameters(layers, hidden, vocab, positions, tied=True):
-    from ringzero.costs import transformer
+    from ringzero.costs.page import transformer
 
     return transformer.gpt_params(layers, hidden, vocab, positions, tied_embeddings=tied)
 
@@ -156,7 +156,7 @@ def gpt_parameters(layers, hidden, vocab, positions, tied=True):
 # caught by: test_model_states
 # %% model_states
 def model_states(params, optimizer="adam", precision="mixed", stage=0, n=1):
-    from ringzero.costs import memory
+    from ringzero.costs.page import memory
 
     each = memory.bytes_per_param(optimizer, precision != "fp32", precision == "mixed, fp32 gradients")
     return memory.model_state_parts(params, stage, n, each)
@@ -178,7 +178,7 @@ def model_states(params, optimizer="adam", precision="mixed", stage=0, n=1):
 # caught by: test_activation_bytes
 # %% activation_bytes
 def activation_bytes(batch, sequence, hidden, heads, element=2, mask=1):
-    from ringzero.costs import memory
+    from ringzero.costs.page import memory
 
     return memory.activation_bytes(batch * sequence, sequence, hidden, heads, bytes_per_element=element, mask_bytes=mask)
 
@@ -271,8 +271,8 @@ def largest_batch(memory, layers, hidden, heads, vocab, sequence, stage=0, n=1, 
 # caught by: test_largest_batch
 # %% largest_batch
 def largest_batch(memory, layers, hidden, heads, vocab, sequence, stage=0, n=1, recomputation="none"):
-    from ringzero.costs import memory as formulas
-    from ringzero.costs import transformer
+    from ringzero.costs.page import memory as formulas
+    from ringzero.costs.page import transformer
 
     states = formulas.model_state_bytes(transformer.gpt_params(layers, hidden, vocab, sequence), stage, n)
     one = formulas.activation_bytes(sequence, sequence, hidden, heads, layers, recomputation=recomputation)

@@ -1,29 +1,32 @@
-"""One function a published quantity: a thin adapter from a row's ``inputs`` to ringzero's public functions."""
+"""One function a published quantity: a thin adapter from a row's ``inputs`` to ringzero's public functions.
+
+What is one multiplication or division has no function in the library, and stands here.
+"""
 
 from math import prod
 
 import numpy as np
 
 from ringzero.collectives import ALGORITHMS
-from ringzero.costs import alpha_beta as ab
 from ringzero.costs import (
     compression,
+    deepspeed,
+    experts,
     faults,
     gossip,
-    hardware,
     local,
-    memory,
     muon,
     nccl,
     nccl_tuner,
     offload,
-    overlap,
     pipeline,
-    throughput,
-    transformer,
     two_level,
+    zero3_with_tensor,
 )
-from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.costs.page import alpha_beta as ab
+from ringzero.costs.page import hardware, memory, overlap, throughput, transformer
+from ringzero.costs.page.coefficients import COEFFICIENTS
+from ringzero.network import coefficients
 
 NCCL_NAMES = {"alltoall": "all_to_all"}  # nccl-tests' spelling -> ours
 MPICH_NAMES = {
@@ -68,11 +71,11 @@ def all_reduce_lower_bound(world_size):
 
 
 def all_reduce_coefficients(algorithm, world_size):
-    return list(COEFFICIENTS["all_reduce"][MPICH_NAMES.get(algorithm, algorithm)](world_size))
+    return list(coefficients(ALGORITHMS["all_reduce"][MPICH_NAMES.get(algorithm, algorithm)](world_size)))
 
 
 def broadcast_coefficients(algorithm, world_size):
-    return list(COEFFICIENTS["broadcast"][MPICH_NAMES.get(algorithm, algorithm)](world_size))
+    return list(coefficients(ALGORITHMS["broadcast"][MPICH_NAMES.get(algorithm, algorithm)](world_size)))
 
 
 def all_reduce_schedule(algorithm, world_size=None, shape=None):
@@ -107,7 +110,7 @@ def pipelined_broadcast_seconds(world_size, bytes, bandwidth, chunks, alpha=0.0)
 
 
 def pipelined_broadcast_optimal_chunks(world_size, bytes, bandwidth, alpha):
-    return ab.best_broadcast_chunks(world_size, bytes, alpha, 1 / bandwidth)
+    return ab.best_chunks(COEFFICIENTS["broadcast"]["ring"], world_size, bytes, alpha, 1 / bandwidth)
 
 
 def peak_tflops_16bit_dense(gpu):
@@ -148,7 +151,7 @@ def selective_recomputation_flops_overhead(batch=1, **step):
 
 
 def tensor_bytes(elements, bytes_per_element):
-    return memory.tensor_bytes(elements, bytes_per_element) / 1e9
+    return elements * bytes_per_element / 1e9
 
 
 def _each(optimizer_bytes_per_param, fp32_gradient_accumulation):
@@ -186,11 +189,11 @@ def deepspeed_estimate(case, params, largest_layer_params=None, gpus_per_node=1,
     stage, where, *rest = case.split("_")
     if stage == "z2":
         offload = "optimizer" if where == "cpu" or rest == ["offload"] else "none"
-        both = memory.deepspeed_zero2_bytes(params, gpus_per_node, nodes, offload)
+        both = deepspeed.zero2_bytes(params, gpus_per_node, nodes, offload)
     else:
         zero_init = "init0" not in rest
         offload = {"none": "none", "opt": "optimizer", "all": "all"}[rest[0]]
-        both = memory.deepspeed_zero3_bytes(params, largest_layer_params, gpus_per_node, nodes, offload, zero_init)
+        both = deepspeed.zero3_bytes(params, largest_layer_params, gpus_per_node, nodes, offload, zero_init)
     return both[("cpu", "gpu").index(where)] / 2**30
 
 
@@ -240,8 +243,8 @@ def muon_flop_overhead(steps, width, batch_tokens):
     return muon.flop_overhead(steps, width, batch_tokens)
 
 
-def peak_tflops_from_clock(**gpu):
-    return hardware.peak_flops_from_clock(**gpu) / 1e12
+def peak_tflops_from_clock(clock_hz, fma_per_tensor_core_per_cycle, tensor_cores):
+    return 2 * fma_per_tensor_core_per_cycle * tensor_cores * clock_hz / 1e12
 
 
 def hardware_intensity(peak_flops, bandwidth):
@@ -273,11 +276,11 @@ def megatron_tflops_per_gpu(iteration_seconds, gpus, **step):
 
 def megatron_training_days(tokens, gpus, achieved_flops, sequence, **model):
     a_sequence = transformer.hardware_flops(batch=1, sequence=sequence, recomputation="full", **model)
-    return throughput.training_days(a_sequence / sequence * tokens, gpus, achieved_flops)
+    return a_sequence / sequence * tokens / (gpus * achieved_flops) / throughput.DAY
 
 
 def training_days(params, tokens, devices, achieved_flops, flops_per_param_token=6):
-    return throughput.training_days(flops_per_param_token * params * tokens, devices, achieved_flops)
+    return flops_per_param_token * params * tokens / (devices * achieved_flops) / throughput.DAY
 
 
 def fraction_of_peak(achieved_flops, peak_flops):
@@ -290,11 +293,11 @@ def pipeline_bubble_fraction(stages, microbatches, virtual_stages=1, of="ideal")
 
 
 def tokens_per_device(global_tokens, devices):
-    return throughput.tokens_per_gpu(global_tokens, devices)
+    return global_tokens / devices
 
 
 def tokens_per_second_per_gpu(tokens_per_iteration, iteration_seconds, gpus):
-    return throughput.tokens_per_second_per_gpu(tokens_per_iteration, iteration_seconds, gpus)
+    return tokens_per_iteration / iteration_seconds / gpus
 
 
 def min_tokens_small_dp_overlap(peak_flops, bandwidth, groups):
@@ -306,11 +309,11 @@ def max_tensor_parallel_degree(**machine):
 
 
 def mixed_fsdp_tp_min_tokens(ffn, intensity, axes_product):
-    return overlap.min_tokens_for_mixed(intensity, zero_bandwidth=axes_product, tensor_bandwidth=1, ffn=ffn)
+    return zero3_with_tensor.min_tokens_for_mixed(intensity, zero_bandwidth=axes_product, tensor_bandwidth=1, ffn=ffn)
 
 
 def optimal_fsdp_degree(tokens, ffn, devices, axes_ratio):
-    return overlap.best_zero_degree(tokens, ffn, devices, zero_bandwidth=axes_ratio, tensor_bandwidth=1)
+    return zero3_with_tensor.best_zero_degree(tokens, ffn, devices, zero_bandwidth=axes_ratio, tensor_bandwidth=1)
 
 
 def all_gather_seconds(bytes, world_size, bandwidth):
@@ -321,27 +324,48 @@ def effective_all_gather_bandwidth(world_size, bandwidth):
     return ab.algorithm_bandwidth(1, all_gather_seconds(1, world_size, bandwidth)) / 1e9
 
 
-def nvlink_gb_per_s_from_links(**links):
-    return hardware.nvlink_from_lanes(**links)
+def nvlink_gb_per_s_from_links(gb_per_s_per_lane, lanes, links):
+    return gb_per_s_per_lane * lanes * links
 
 
 def training_days_from_throughput(tokens, tokens_per_second):
-    return throughput.days_from_throughput(tokens, tokens_per_second)
+    return tokens / tokens_per_second / throughput.DAY
+
+
+def days_from_gpu_hours(gpu_hours, gpus):
+    return gpu_hours / gpus / 24
+
+
+def parallel_world_size(data_parallel=1, tensor_parallel=1, pipeline_parallel=1, context_parallel=1):
+    return data_parallel * tensor_parallel * pipeline_parallel * context_parallel
+
+
+def global_batch_sequences(micro_batch, accumulation, gpus, **degrees):
+    """``degrees`` are those of ``parallel_world_size``, but for the data-parallel one."""
+    return micro_batch * accumulation * gpus // parallel_world_size(**degrees)
+
+
+def global_batch_tokens(micro_batch, accumulation, data_parallel, sequence):
+    return micro_batch * accumulation * data_parallel * sequence
 
 
 def min_tokens_moe_dp_overlap(**machine):
-    return overlap.min_tokens_for_moe_data_parallel(**machine)
+    return experts.min_tokens_for_moe_data_parallel(**machine)
 
 
-def _spelt(name, pairs):
-    """The name in ``pairs`` that ``name`` spells in other letters: "NVLSTree" is "nvls_tree"."""
+def low_communication_terabytes(data_parallel_terabytes, **how):
+    return data_parallel_terabytes / local.low_communication_reduction(**how)
+
+
+def _spelt(name, names):
+    """The one of ``names`` that ``name`` spells in other letters: "NVLSTree" is "nvls_tree"."""
     plain = name.replace("_", "").replace(" ", "").lower()
-    return next((key for key, _ in pairs if key.replace("_", "").lower() == plain), name)
+    return next((key for key in names if key.replace("_", "").lower() == plain), name)
 
 
 def nccl_tuning_constant(table, algorithm=None, protocol=None, link=None, gpu=None, nodes=1):
     if gpu is not None:
-        generation = _spelt(gpu, nccl_tuner.NVLS_EFFICIENCY)
+        generation = _spelt(gpu, nccl_tuner.GENERATIONS)
         return nccl_tuner.bandwidth_limit(table, generation, nodes) / 1e9
     names = _spelt(algorithm, nccl_tuner.BASE_LATENCY), _spelt(protocol, nccl_tuner.PROTOCOLS)
     if table == "base_latency":
@@ -389,7 +413,7 @@ QUANTITIES = {
         job_mttf_hours,
         transformer.llama_params,
         local.low_communication_reduction,
-        local.low_communication_terabytes,
+        low_communication_terabytes,
         max_params,
         mfu,
         min_tokens_per_device_for_dp_overlap,
@@ -416,9 +440,9 @@ QUANTITIES = {
         training_days,
         fraction_of_peak,
         pipeline_bubble_fraction,
-        throughput.global_batch_sequences,
-        throughput.global_batch_tokens,
-        throughput.parallel_world_size,
+        global_batch_sequences,
+        global_batch_tokens,
+        parallel_world_size,
         tokens_per_device,
         tokens_per_second_per_gpu,
         min_tokens_small_dp_overlap,
@@ -427,7 +451,7 @@ QUANTITIES = {
         optimal_fsdp_degree,
         all_gather_seconds,
         effective_all_gather_bandwidth,
-        throughput.days_from_gpu_hours,
+        days_from_gpu_hours,
         nccl_tuning_constant,
         nccl_single_node_latency_us,
         training_days_from_throughput,

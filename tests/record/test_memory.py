@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import ringzero
-from ringzero.costs import memory as mem
+from ringzero.costs.page import memory as mem
 from ringzero.record import memory
 from ringzero.record.memory import KINDS, MemoryTimeline
 from ringzero_course import figures

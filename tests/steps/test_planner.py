@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from ringzero.cli import main
-from ringzero.costs import memory
+from ringzero.costs.page import memory
 from ringzero.steps import plan as pricing
 from ringzero.steps import planner, systems
 from ringzero.steps.plan import Cluster, Plan, estimate

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import nn
 
 from ringzero import RankError, launch
-from ringzero.costs import offload
+from ringzero.costs import tiers
 from ringzero.measure import disk
 from ringzero.record.memory import MemoryTimeline
 from ringzero.zero import STAGES, File, GradScaler, Host, ZeroPlusPlus, ZeroStage2, ZeroStage3, load, resident, save
@@ -221,7 +221,7 @@ def test_bytes_in_each_tier_are_those_of_the_formula(states, parameters, dtype, 
         held, str(tmp_path), 3, parameters, states, dtype, world_size=ranks
     ).returns:
         shards = [elements // layers // ranks] * layers
-        device, host, disk = offload.tier_bytes(
+        device, host, disk = tiers.tier_bytes(
             shards, states=states, parameters=states if parameters else "device", each=each
         )
         assert before == {"device": device, "host": host, "file": disk}
@@ -302,7 +302,7 @@ DEVICE, HOST, DISK, LAYERS = 400_000, 1_500_000, 3_000_000, 6
 def test_the_largest_model_is_as_predicted(states, parameters, tmp_path):
     """At the edge it fits every tier, and with a few more parameters in each layer it does not fit one of them."""
     budget = {"device": DEVICE, "host": HOST, "file": DISK}
-    params, limit = offload.largest_model(DEVICE, HOST, DISK, LAYERS, window=1, states=states, parameters=parameters)
+    params, limit = tiers.largest_model(DEVICE, HOST, DISK, LAYERS, window=1, states=states, parameters=parameters)
     layer = params // LAYERS
     arguments = LAYERS, states, parameters, HOST
     (fits,) = launch(at_the_edge, str(_made(tmp_path / "fits")), layer, *arguments, world_size=1).returns

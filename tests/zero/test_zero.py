@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch.utils.checkpoint import checkpoint
 
 from ringzero import RankError, RankTimeout, launch
-from ringzero.costs import memory
+from ringzero.costs.page import memory
 from ringzero.data_parallel import DistributedDataParallel
 from ringzero.record import recorded
 from ringzero.record.operation import bytes_sent

@@ -3,7 +3,7 @@
 All take the number of ranks first, and some take more by keyword (``options`` says which): ``root``; ``chunks``, how
 many pieces follow each other through a pipeline; ``servers``; ``shape``, the sides of the grid that the ranks form, by
 default the most even one. A number of ranks that an algorithm cannot take raises ValueError (``world_sizes`` lists
-those it can take). ``ringzero.costs.coefficients.COEFFICIENTS`` has the cost of each under the same names.
+those it can take).
 """
 
 from collections.abc import Callable, Iterable

@@ -16,22 +16,20 @@ A travel compresses each vector of gradients on its own, so call these for each 
 
 import math
 
-from ringzero.costs.inputs import positive, ranks
+from ringzero.costs.page.inputs import positive, ranks
 
 VALUE = 4  # bytes of an fp32 number
 INDEX = 4  # bytes of an int32 index
 
 
-def one_bit_adam_volume_reduction(warmup_fraction: float, bits: float = 16) -> float:
+def one_bit_adam_volume_reduction(warmup_fraction: float) -> float:
     """1 / (w + (1-w)/16): the warm-up sends all bits, the rest of the training one of each (Tang et al. 2021).
 
-    ``warmup_fraction`` is between 0 and 1; ``bits`` are those of an uncompressed gradient.
+    ``warmup_fraction`` is between 0 and 1; an uncompressed gradient has 16 bits.
     """
     if not 0 <= warmup_fraction <= 1:
         raise ValueError(f"warmup_fraction is {warmup_fraction}; give the part of the steps, 0 to 1")
-    if not bits >= 1:
-        raise ValueError(f"bits is {bits}; an uncompressed gradient has at least 1")
-    return 1 / (warmup_fraction + (1 - warmup_fraction) / bits)
+    return 1 / (warmup_fraction + (1 - warmup_fraction) / 16)
 
 
 def powersgd_compression_ratio(shapes: list[tuple[int, ...]], rank: int) -> float:
@@ -41,7 +39,7 @@ def powersgd_compression_ratio(shapes: list[tuple[int, ...]], rank: int) -> floa
     rank (m + n) values, of no higher rank than the matrix can have. Vectors are sent whole.
     """
     _check_rank(rank)
-    return sum([_numel(shape) for shape in shapes]) / sum([_sent(shape, rank) for shape in shapes])
+    return sum(map(math.prod, shapes)) / sum(_sent(shape, rank) for shape in shapes)
 
 
 def kept(numel: int, ratio: float) -> int:
@@ -58,16 +56,16 @@ def kept(numel: int, ratio: float) -> int:
     return max(1, math.ceil(ratio * numel * (1 - 1e-12)))
 
 
-def dense_bytes(numel: int, world_size: int, bytes_per_element: int = VALUE) -> list[int]:
-    """Bytes by rank of a ring all-reduce of ``numel`` values: 2(N-1)/N of the buffer where chunks are equal.
+def dense_bytes(numel: int, world_size: int) -> list[int]:
+    """Bytes by rank of a ring all-reduce of ``numel`` fp32 values: 2(N-1)/N of the buffer where chunks are equal.
 
     Rank r sends all chunks but its own while the sums form, and all but the next rank's while they are handed round.
 
     >>> dense_bytes(10, world_size=3)
     [56, 52, 52]
     """
-    positive(numel=numel, bytes_per_element=bytes_per_element)
-    return [bytes_per_element * sent for sent in _there_and_back(numel, world_size)]
+    positive(numel=numel)
+    return [VALUE * sent for sent in _there_and_back(numel, world_size)]
 
 
 def top_k_bytes(numel: int, world_size: int, ratio: float) -> list[int]:
@@ -141,16 +139,16 @@ def powersgd_bytes(shapes: list[tuple[int, ...]], world_size: int, rank: int) ->
     left, right = 0, 0
     for shape in shapes:
         if len(shape) < 2:
-            left += _numel(shape)
+            left += math.prod(shape)
         else:
-            rows, columns = shape[0], _numel(shape[1:])
+            rows, columns = shape[0], math.prod(shape[1:])
             left += rows * _factor_rank(rows, columns, rank)
             right += columns * _factor_rank(rows, columns, rank)
     sent = [_there_and_back(numel, world_size) for numel in (left, right)]
-    return [VALUE * sum([of_one[r] for of_one in sent]) for r in range(world_size)]
+    return [VALUE * sum(of_one[r] for of_one in sent) for r in range(world_size)]
 
 
-def resnet18_cifar10_shapes(classes: int = 10) -> list[tuple[int, ...]]:
+def resnet18_cifar10_shapes() -> list[tuple[int, ...]]:
     """The shapes of ResNet-18's parameters, with the 3 x 3 first convolution used on CIFAR-10 (He et al. 2016)."""
     shapes, channels = _convolution(3, 64, 3), 64
     for width in (64, 128, 256, 512):
@@ -159,7 +157,7 @@ def resnet18_cifar10_shapes(classes: int = 10) -> list[tuple[int, ...]]:
             if channels != width:  # the shortcut changes shape too
                 shapes += _convolution(channels, width, 1)
             channels = width
-    return shapes + [(classes, channels), (classes,)]
+    return shapes + [(10, channels), (10,)]
 
 
 def _convolution(inputs, outputs, kernel):
@@ -167,17 +165,10 @@ def _convolution(inputs, outputs, kernel):
     return [(outputs, inputs, kernel, kernel), (outputs,), (outputs,)]
 
 
-def _numel(shape):
-    numel = 1
-    for size in shape:
-        numel *= size
-    return numel
-
-
 def _sent(shape, rank):
     if len(shape) < 2:
-        return _numel(shape)
-    rows, columns = shape[0], _numel(shape[1:])
+        return math.prod(shape)
+    rows, columns = shape[0], math.prod(shape[1:])
     return _factor_rank(rows, columns, rank) * (rows + columns)
 
 

@@ -17,7 +17,7 @@ of the optimum checkpoint interval for restart dumps", FGCS 22 (2006).
 
 import math
 
-from ringzero.costs.inputs import positive, ranks
+from ringzero.costs.page.inputs import positive, ranks
 
 
 def job_mttf(gpus: int, gpus_per_node: int, failures_per_1000_node_days: float) -> float:
@@ -93,16 +93,14 @@ def goodput_with_quorum(
     step_seconds: float,
     reconfigure_seconds: float = 0,
     replacement_seconds: float = 0,
-    join_seconds: float = 0,
 ) -> float:
     """Useful work over wall time where the survivors go on without the dead rank, and no checkpoint is read.
 
     ``mtbf_seconds`` mu is that of all N ranks together, so one rank fails every N mu seconds. A failure costs all ranks
     the step in which it strikes, and ``reconfigure_seconds`` in which the survivors form a new group. The rank is
-    missing for ``replacement_seconds``: the others then process N-1 of N samples, in steps of the same length. All
-    wait ``join_seconds`` while its replacement gets the state.
+    missing for ``replacement_seconds``: the others then process N-1 of N samples, in steps of the same length.
 
-    u / (1 + u (step + reconfigure + join) / mu), where u = N mu / (N mu + replacement) is the share of ranks that are
+    u / (1 + u (step + reconfigure) / mu), where u = N mu / (N mu + replacement) is the share of ranks that are
     there. This is exact if failures and replacements pause while all wait, and otherwise right to first order in that
     wait over mu.
 
@@ -113,9 +111,8 @@ def goodput_with_quorum(
     positive(mtbf_seconds=mtbf_seconds, step_seconds=step_seconds)
     _not_negative("reconfigure_seconds", reconfigure_seconds)
     _not_negative("replacement_seconds", replacement_seconds)
-    _not_negative("join_seconds", join_seconds)
     there = world_size * mtbf_seconds / (world_size * mtbf_seconds + replacement_seconds)
-    wait = step_seconds + reconfigure_seconds + join_seconds
+    wait = step_seconds + reconfigure_seconds
     return there / (1 + there * wait / mtbf_seconds)
 
 

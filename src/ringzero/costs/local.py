@@ -14,7 +14,7 @@ Stich, "Local SGD converges fast and communicates little" (2019); Douillard et a
 DiLoCo" (2025).
 """
 
-from ringzero.costs.inputs import known, positive, ranks
+from ringzero.costs.page.inputs import known, positive, ranks
 from ringzero.costs.two_level import payload_bytes
 
 FORMATS = ((32, "fp32"), (16, "bf16"), (8, "int8"), (4, "int4"))  # bits -> its name in ``two_level.BITS``
@@ -99,18 +99,6 @@ def low_communication_reduction(inner_steps: int, bits_from: float = 32, bits_to
     _check_steps(inner_steps)
     positive(bits_from=bits_from, bits_to=bits_to)
     return inner_steps * bits_from / bits_to
-
-
-def low_communication_terabytes(
-    data_parallel_terabytes: float, inner_steps: int, bits_from: float = 32, bits_to: float = 32
-) -> float:
-    """What is sent in all, where data parallelism would send ``data_parallel_terabytes``.
-
-    >>> round(low_communication_terabytes(441, inner_steps=100, bits_from=16, bits_to=4), 1)
-    1.1
-    """
-    positive(data_parallel_terabytes=data_parallel_terabytes)
-    return data_parallel_terabytes / low_communication_reduction(inner_steps, bits_from, bits_to)
 
 
 def _check_steps(inner_steps):

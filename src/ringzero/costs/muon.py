@@ -4,8 +4,6 @@
 13589544960
 >>> round(flop_overhead(steps=5, width=768, batch_tokens=524288), 2)  # per cent
 0.73
->>> best_way([(4096, 4096)] * 16, world_size=8, link_bandwidth=50e9, flops=300e12)
-'owner'
 
 Muon replaces the momentum of a matrix by the nearest matrix with orthogonal rows, found by a few Newton-Schulz
 iterations. An iteration multiplies whole matrices, so a rank that has only a shard cannot do it alone. Three ways:
@@ -17,7 +15,7 @@ all_to_all   shards as in ZeRO-2; one rank collects the update's shards, orthogo
 Jordan et al., "Muon" (2024); Liu et al., "Muon is Scalable for LLM Training" (2025).
 """
 
-from ringzero.costs.inputs import known, positive, ranks
+from ringzero.costs.page.inputs import known, positive, ranks
 
 WAYS = (  # (name, what is sent over ZeRO-2, in sizes of the matrix, by all of N ranks together)
     ("owner", lambda n: 0),
@@ -65,7 +63,7 @@ def muon_bytes(
     known(WAYS, way, "way")
     ranks(world_size)
     positive(bytes_per_element=bytes_per_element, update_bytes_per_element=update_bytes_per_element)
-    elements = sum([rows * columns for rows, columns in _checked(matrices)])
+    elements = sum(rows * columns for rows, columns in _checked(matrices))
     extra = dict(WAYS)[way](world_size) * elements * update_bytes_per_element
     return extra, 2 * (world_size - 1) * elements * bytes_per_element + extra
 
@@ -109,39 +107,6 @@ def muon_seconds(
     positive(link_bandwidth=link_bandwidth, flops=flops)
     _, total = muon_bytes(way, matrices, world_size, bytes_per_element, update_bytes_per_element)
     return total / world_size / link_bandwidth + muon_flops(way, matrices, world_size, steps) / flops
-
-
-def best_way(
-    matrices: list[tuple[int, int]],
-    world_size: int,
-    link_bandwidth: float,
-    flops: float,
-    steps: int = 5,
-    bytes_per_element: float = 4,
-    update_bytes_per_element: float = 4,
-    ways: tuple[str, ...] = ("owner", "gather", "all_to_all"),
-) -> str:
-    """The name in ``ways`` of fewest ``muon_seconds``; of equal ones the first.
-
-    "owner" is never slower, since it sends nothing more and divides the work. But it needs whole matrices in one
-    place: where matrices are sharded, as in FSDP2, leave it out of ``ways``.
-
-    >>> sharded = ("gather", "all_to_all")
-    >>> best_way([(4096, 4096)] * 16, 8, link_bandwidth=50e9, flops=300e12, ways=sharded)
-    'all_to_all'
-    >>> best_way([(512, 512)], 2, link_bandwidth=5e6, flops=300e12, update_bytes_per_element=2, ways=sharded)
-    'gather'
-    """
-    if not ways:
-        raise ValueError("ways is empty; give at least one of owner, gather, all_to_all")
-    best, fewest = "", None
-    for way in ways:
-        seconds = muon_seconds(
-            way, matrices, world_size, link_bandwidth, flops, steps, bytes_per_element, update_bytes_per_element
-        )
-        if fewest is None or seconds < fewest:
-            best, fewest = way, seconds
-    return best
 
 
 def _checked(matrices):

@@ -3,7 +3,7 @@
 Hu et al., "Demystifying NCCL", arXiv 2507.04786 (2025), after NCCL 2.19; the rings are in NCCL's ``src/device``.
 """
 
-from ringzero.costs.inputs import known, ranks
+from ringzero.costs.page.inputs import known, ranks
 
 
 def ring_primitives(collective: str, world_size: int) -> list[str]:

@@ -11,9 +11,7 @@ each stage v pieces of the model, so that it starts and ends v times sooner. Sta
 (``overlap.pipeline_parallel_ratio``).
 """
 
-from ringzero.costs.inputs import known, positive
-
-SCHEDULES = (("gpipe", "all forward, then all backward"), ("1f1b", "one forward, one backward"))
+from ringzero.costs.page.inputs import positive
 
 
 def bubble_over_ideal(stages: int, micro_batches: int, virtual_stages: int = 1) -> float:
@@ -28,33 +26,16 @@ def bubble_fraction(stages: int, micro_batches: int, virtual_stages: int = 1) ->
     return idle / (1 + idle)
 
 
-def min_micro_batches(stages: int, bubble: float, virtual_stages: int = 1) -> float:
-    """Micro-batches (a real number) from which on the idle part of the step is at most ``bubble``.
-
-    >>> round(min_micro_batches(stages=8, bubble=0.1), 6)
-    63.0
-    """
-    positive(stages=stages, virtual_stages=virtual_stages)
-    if not 0 < bubble < 1:
-        raise ValueError(f"bubble is {bubble}; give a part of the step above 0 and below 1")
-    return (stages - 1) * (1 - bubble) / (bubble * virtual_stages)
-
-
-def micro_batches_kept(
-    stages: int, micro_batches: int, position: int = 0, schedule: str = "1f1b", virtual_stages: int = 1
-) -> float:
+def micro_batches_kept(stages: int, micro_batches: int, position: int = 0, virtual_stages: int = 1) -> float:
     """Micro-batches whose activations the stage at ``position`` (0 is the first) keeps at once, at the most.
 
-    GPipe keeps all m; 1F1B those under way, p - position. Interleaved, the first stage keeps p + (p-1)/v, which is
+    1F1B keeps those under way, p - position; GPipe all m. Interleaved, the first stage keeps p + (p-1)/v, which is
     1 + (p-1)/(pv) times as much (Korthikanti et al. 2022, section 4.2.3). In micro-batches of all the stage's layers.
-    Raises ValueError for a stage that the pipeline does not have and for a schedule not in ``SCHEDULES``.
+    Raises ValueError for a stage that the pipeline does not have.
     """
     positive(stages=stages, micro_batches=micro_batches, virtual_stages=virtual_stages)
-    known(SCHEDULES, schedule, "schedule")
     if not 0 <= position < stages:
         raise ValueError(f"position is {position}; the pipeline has the stages 0 to {stages - 1}")
-    if schedule == "gpipe":
-        return micro_batches
     under_way: float = stages - position
     if virtual_stages > 1:  # in pieces: 2(p - 1 - position) forward passes ahead, v - 1 rounds of p pieces, and one
         under_way = (2 * (stages - 1 - position) + (virtual_stages - 1) * stages + 1) / virtual_stages

@@ -1,4 +1,4 @@
-"""The overlap ratios as the Ultra-Scale Playbook prints them, to be shown beside ``costs.overlap``'s, which are right.
+"""The overlap ratios as the Ultra-Scale Playbook prints them, beside ``page.overlap``'s, which are right.
 
 >>> round(zero3_ratio(989e12, 450e9, tokens=1024, world_size=8), 2)  # as printed: it hides
 0.94
@@ -8,11 +8,11 @@
 Tazi et al. 2025, appendix A3 "Math for compute/communication overlap". What it calls bytes are elements, so each ratio
 is half of what 16-bit numbers take, and a quarter of 32 bits; and the ratio of data parallelism carries a count of
 parameters that must cancel, since the gradients and the backward pass grow with it alike. Units and errors as in
-``costs.overlap``.
+``costs.page.overlap``.
 """
 
-from ringzero.costs import overlap
-from ringzero.costs.inputs import positive
+from ringzero.costs.page import overlap
+from ringzero.costs.page.inputs import positive
 
 
 def data_parallel_ratio(peak_flops: float, bandwidth: float, tokens: float, world_size: int, params: float) -> float:

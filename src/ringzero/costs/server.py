@@ -2,7 +2,7 @@
 
 >>> numel, n = 1_000_000, 8
 >>> one, four, all_serve = [exchanged_bytes(slice_sizes(numel, s), n, servers=s) for s in (1, 4, 8)]
->>> [max([sent for sent, _ in by_rank]) / 4e6 for by_rank in (one, four, all_serve)]  # in sizes of the parameters
+>>> [max(sent for sent, _ in by_rank) / 4e6 for by_rank in (one, four, all_serve)]  # in sizes of the parameters
 [7.000672, 2.573104, 1.7866]
 >>> 2 * (n - 1) / n  # an all-reduce
 1.75
@@ -19,7 +19,7 @@ parameter propagation for distributed DNN training" (P3, 2019).
 
 import math
 
-from ringzero.costs.inputs import known, positive, ranks
+from ringzero.costs.page.inputs import known, positive, ranks
 
 HEADER = 24  # bytes: three int64
 ORDERS = (
@@ -49,11 +49,8 @@ def exchanged_bytes(
     dedicated: bool = False,
     steps: int = 1,
     header_bytes: int = HEADER,
-    first_pull: bool = False,
 ) -> list[tuple[int, int]]:
     """``(sent, received)`` bytes of each rank in ``steps`` steps. ``sizes``: bytes of each slice.
-
-    With ``first_pull`` workers begin with the servers' parameters: they ask for each slice by a header, and get it.
 
     >>> exchanged_bytes([400, 400], world_size=3, servers=2, header_bytes=0)
     [(1200, 1200), (1200, 1200), (800, 800)]
@@ -68,12 +65,9 @@ def exchanged_bytes(
         server, message = number % servers, size + header_bytes
         for worker in range(servers if dedicated else 0, world_size):
             if worker != server:
-                pushed = steps * message + (header_bytes if first_pull else 0)
-                pulled = steps * message + (message if first_pull else 0)
-                sent[worker] += pushed
-                received[server] += pushed
-                sent[server] += pulled
-                received[worker] += pulled
+                for sender, receiver in ((worker, server), (server, worker)):  # pushed, pulled
+                    sent[sender] += steps * message
+                    received[receiver] += steps * message
     return [(sent[rank], received[rank]) for rank in range(world_size)]
 
 
@@ -147,7 +141,7 @@ def scheduled_step_seconds(
         raise ValueError(f"forwards, backwards and sizes have {lengths} layers; give one number each for every layer")
     if slice_bytes is not None:
         positive(slice_bytes=slice_bytes)
-    if min(list(forwards) + list(backwards) + list(sizes) + [0]) < 0:
+    if min(*forwards, *backwards, *sizes, 0) < 0:
         raise ValueError("a layer's seconds or bytes are below 0; give 0 or more")
 
     messages: list[tuple[float, int, int, float]] = []  # when ready, layer, number, seconds
@@ -175,16 +169,12 @@ def _through_link(messages, order):
     """Messages ``(ready, layer, number, seconds)``, sent one at a time, with the time when each has arrived."""
     now, waiting, arrived = 0.0, list(messages), []
     while waiting:
-        now = max(now, min([ready for ready, _, _, _ in waiting]))
+        now = max(now, min(waiting)[0])
         ready = [message for message in waiting if message[0] <= now]
-        if order == "priority":
-            first = min(ready, key=lambda message: message[1:3])
-        else:
-            first = min(ready, key=lambda message: (message[0], message[2]))
+        first = min(ready, key=lambda message: message[1:3] if order == "priority" else (message[0], message[2]))
         waiting.remove(first)
-        _, layer, number, seconds = first
-        now += seconds
-        arrived.append((now, layer, number, seconds))
+        now += first[3]
+        arrived.append((now, *first[1:]))
     return arrived
 
 

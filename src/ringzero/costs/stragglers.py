@@ -16,7 +16,9 @@ via a stale synchronous parallel parameter server" (2013).
 
 import math
 
-from ringzero.costs.inputs import positive, ranks
+import numpy as np
+
+from ringzero.costs.page.inputs import positive, ranks
 
 
 def synchronous_seconds(seconds: list[float]) -> float:
@@ -38,7 +40,7 @@ def asynchronous_seconds(seconds: list[float]) -> float:
 
     These N are not one of each rank. A rank of half the speed brings half as many, from older parameters.
     """
-    return len(_checked(seconds)) / sum([1 / each for each in seconds])
+    return len(_checked(seconds)) / sum(1 / each for each in seconds)
 
 
 def bounded_staleness_seconds(rank_seconds: list[list[float]], bound: float) -> list[float]:
@@ -78,7 +80,7 @@ def local_sgd_seconds(rank_seconds: list[list[float]], inner_steps: int) -> floa
     _check_steps(inner_steps)
     total = 0.0
     for start in range(0, steps, inner_steps):
-        total += max([sum(seconds[start : start + inner_steps]) for seconds in rank_seconds])
+        total += max(sum(seconds[start : start + inner_steps]) for seconds in rank_seconds)
     return total / steps
 
 
@@ -89,7 +91,7 @@ def expected_step_seconds(world_size: int, fixed_seconds: float, tail_seconds: f
     """
     _check_tail(fixed_seconds, tail_seconds)
     _check_backups(ranks(world_size), backups)
-    return fixed_seconds + tail_seconds * sum([1 / rank for rank in range(backups + 1, world_size + 1)])
+    return fixed_seconds + tail_seconds * sum(1 / rank for rank in range(backups + 1, world_size + 1))
 
 
 def expected_asynchronous_seconds(fixed_seconds: float, tail_seconds: float) -> float:
@@ -110,28 +112,12 @@ def expected_local_sgd_seconds(world_size: int, fixed_seconds: float, tail_secon
     _check_tail(fixed_seconds, tail_seconds)
     _check_steps(inner_steps)
     end = inner_steps + 10 * math.sqrt(inner_steps) + 2 * math.log(ranks(world_size)) + 40  # none is above this
-    intervals = 2000  # an even number
-    total = 0.0
-    for i in range(intervals + 1):
-        weight = 1 if i in (0, intervals) else 2 + 2 * (i % 2)
-        total += weight * (1 - (1 - _above(end * i / intervals, inner_steps)) ** world_size)
-    return fixed_seconds + tail_seconds * total * end / intervals / 3 / inner_steps
-
-
-def _above(x, count):
-    """The chance that ``count`` exponential times of mean 1 sum to more than x: sum of e^-x x^j / j! for j < count."""
-    if x == 0:
-        return 1.0
-    largest = min(count - 1, int(x))  # the terms grow up to here, then shrink
-    total = term = math.exp(largest * math.log(x) - x - math.lgamma(largest + 1))
-    for j in range(largest, 0, -1):
-        term *= j / x
-        total += term
-    term = math.exp(largest * math.log(x) - x - math.lgamma(largest + 1))
-    for j in range(largest + 1, count):
-        term *= x / j
-        total += term
-    return min(1.0, total)
+    x, j = np.linspace(0, end, 2001), np.arange(inner_steps)[:, None]
+    log_factorials = np.cumsum(np.log(np.maximum(j, 1)), axis=0)
+    above = np.exp(j * np.log(np.maximum(x, 1e-300)) - x - log_factorials).sum(axis=0)  # P(sum > x)
+    left = 1 - (1 - np.minimum(above, 1)) ** world_size
+    integral = (left[0] + 4 * left[1:-1:2].sum() + 2 * left[2:-1:2].sum() + left[-1]) * end / 2000 / 3
+    return fixed_seconds + tail_seconds * float(integral) / inner_steps
 
 
 def _checked(seconds):

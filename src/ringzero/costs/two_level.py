@@ -22,7 +22,9 @@ A step is one micro-batch. Shards are equal: the last is padded.
 Wang et al., "ZeRO++" (2023); Zhao et al., "PyTorch FSDP" (2023); Zhang et al., "MiCS" (2022).
 """
 
-from ringzero.costs.inputs import known, positive
+from typing import Any
+
+from ringzero.costs.page.inputs import known, positive
 
 BITS = (("fp32", 32), ("bf16", 16), ("int8", 8), ("int4", 4))  # of a number on the wire
 SCALE = 4  # bytes of the fp32 scale of a block of integers
@@ -59,12 +61,8 @@ def step_traffic(
     gradients: str | None = None,
     secondary: bool = False,
     block: int = 256,
-) -> list[tuple[str, float, float, float, float]]:
-    """Bytes of each collective as ``(name, across, inside, one_across, one_inside)``.
-
-    ``across`` and ``inside`` are what all ranks together send to other nodes and inside nodes. ``one_across`` and
-    ``one_inside`` are the most that one rank sends: in a flat ring a node's last rank sends all it has across, and the
-    others send nothing across.
+) -> list[tuple[str, float, float]]:
+    """``(name, across, inside)`` of each collective: bytes of all ranks together to other nodes, and inside nodes.
 
     ``sharding`` is "flat" or "hybrid". ``kind`` is the format of parameters and gradients, a name in ``BITS``.
     ``weights`` and ``gradients`` are formats in its place, and ``block`` numbers of an integer format share a scale.
@@ -72,74 +70,42 @@ def step_traffic(
     """
     positive(params=params, nodes=nodes, ranks_per_node=ranks_per_node)
     known(SHARDINGS, sharding, "sharding")
+    names, world_size = [name for name, _ in COLLECTIVES], nodes * ranks_per_node
+    shard = -(-params // world_size)  # elements
+
+    def ring(size):
+        """Of all ranks in one ring, which leaves each node once; each sends ``size`` bytes N-1 times."""
+        links = nodes if nodes > 1 else 0  # across
+        return links * (world_size - 1) * size, (world_size - links) * (world_size - 1) * size
+
+    def rings_inside(size):
+        return 0, world_size * (ranks_per_node - 1) * size
+
     if sharding == "hybrid":
         if weights or gradients or secondary:
             raise ValueError("sharding is 'hybrid'; weights, gradients and secondary are for 'flat' (ZeRO++)")
-        return _hybrid(params, nodes, ranks_per_node, kind, block)
-    shard = -(-params // (nodes * ranks_per_node))  # elements
-    gather = _ring(nodes, ranks_per_node, payload_bytes(shard, weights or kind, block))
-    again = gather
+        piece = payload_bytes(shard, kind, block)
+        inside = rings_inside(nodes * piece)
+        return [(name, *inside) for name in names] + [("all_reduce_across", world_size * 2 * (nodes - 1) * piece, 0)]
+    gather = again = ring(payload_bytes(shard, weights or kind, block))
     if secondary:
-        again = _rings_inside(nodes, ranks_per_node, payload_bytes(nodes * shard, kind, block))
+        again = rings_inside(payload_bytes(nodes * shard, kind, block))
     if gradients is None:
-        reduced = _ring(nodes, ranks_per_node, payload_bytes(shard, kind, block))
+        reduced = ring(payload_bytes(shard, kind, block))
     else:  # to each neighbour what is for the ranks of its place in all nodes; of the sums, to each node its shard
-        part = payload_bytes(nodes * shard, gradients, block)
-        sums = payload_bytes(shard, gradients, block)
-        reduced = _equal(nodes * ranks_per_node, (nodes - 1) * sums, (ranks_per_node - 1) * part)
-    names = [name for name, _ in COLLECTIVES]
-    return [(names[0],) + gather, (names[1],) + again, (names[2],) + reduced]
+        part, sums = payload_bytes(nodes * shard, gradients, block), payload_bytes(shard, gradients, block)
+        reduced = world_size * (nodes - 1) * sums, world_size * (ranks_per_node - 1) * part
+    return [(names[0], *gather), (names[1], *again), (names[2], *reduced)]
 
 
-def cross_node_bytes(
-    params: float,
-    nodes: int,
-    ranks_per_node: int,
-    sharding: str = "flat",
-    kind: str = "bf16",
-    weights: str | None = None,
-    gradients: str | None = None,
-    secondary: bool = False,
-    block: int = 256,
-) -> float:
-    """Bytes that all ranks together send to other nodes in a step. Arguments as for ``step_traffic``."""
-    rows = step_traffic(params, nodes, ranks_per_node, sharding, kind, weights, gradients, secondary, block)
-    return sum([row[1] for row in rows])
+def cross_node_bytes(*arguments: Any, **options: Any) -> float:
+    """Bytes that all ranks together send to other nodes in a step; arguments as for ``step_traffic``."""
+    return sum(across for _, across, _ in step_traffic(*arguments, **options))
 
 
-def inside_node_bytes(
-    params: float,
-    nodes: int,
-    ranks_per_node: int,
-    sharding: str = "flat",
-    kind: str = "bf16",
-    weights: str | None = None,
-    gradients: str | None = None,
-    secondary: bool = False,
-    block: int = 256,
-) -> float:
-    """Bytes that all ranks together send inside their nodes in a step. Arguments as for ``step_traffic``."""
-    rows = step_traffic(params, nodes, ranks_per_node, sharding, kind, weights, gradients, secondary, block)
-    return sum([row[2] for row in rows])
-
-
-def busiest_rank_bytes(
-    params: float,
-    nodes: int,
-    ranks_per_node: int,
-    sharding: str = "flat",
-    kind: str = "bf16",
-    weights: str | None = None,
-    gradients: str | None = None,
-    secondary: bool = False,
-    block: int = 256,
-) -> tuple[float, float]:
-    """``(across, inside)``: the most that any one rank sends to other nodes, and that any one sends inside its node.
-
-    Arguments as for ``step_traffic``.
-    """
-    rows = step_traffic(params, nodes, ranks_per_node, sharding, kind, weights, gradients, secondary, block)
-    return sum([row[3] for row in rows]), sum([row[4] for row in rows])
+def inside_node_bytes(*arguments: Any, **options: Any) -> float:
+    """Bytes that all ranks together send inside their nodes in a step; arguments as for ``step_traffic``."""
+    return sum(inside for _, _, inside in step_traffic(*arguments, **options))
 
 
 def secondary_shard_bytes(params: float, ranks_per_node: int, bytes_per_element: float = 2) -> float:
@@ -161,35 +127,6 @@ def zeropp_cross_node_volume(collective: str = "total", zeropp: bool = True) -> 
     >>> [zeropp_cross_node_volume(name) for name, _ in COLLECTIVES], zeropp_cross_node_volume()
     ([0.5, 0.0, 0.25], 0.75)
     """
-    known(COLLECTIVES + (("total", None),), collective, "collective")
-    volumes = []
-    for name, kind in COLLECTIVES:
-        if collective in (name, "total"):
-            bits = (dict(BITS)[kind] if kind else 0) if zeropp else 16
-            volumes.append(bits / 16)
-    return sum(volumes)
-
-
-def _hybrid(params, nodes, ranks_per_node, kind, block):
-    piece = payload_bytes(-(-params // (nodes * ranks_per_node)), kind, block)
-    gather = _rings_inside(nodes, ranks_per_node, nodes * piece)
-    across = _equal(nodes * ranks_per_node, 2 * (nodes - 1) * piece, 0)
-    names = ("forward_all_gather", "backward_all_gather", "backward_reduce_scatter")
-    return [(name,) + gather for name in names] + [("all_reduce_across",) + across]
-
-
-def _ring(nodes, ranks_per_node, shard_bytes):
-    """``(across, inside, one_across, one_inside)`` of an all-gather or reduce-scatter of all ranks in one ring."""
-    ranks = nodes * ranks_per_node
-    sent = (ranks - 1) * shard_bytes  # by each rank, to the next one
-    across = nodes if nodes > 1 else 0  # links
-    return across * sent, (ranks - across) * sent, sent if across else 0, sent if ranks_per_node > 1 else 0
-
-
-def _rings_inside(nodes, ranks_per_node, shard_bytes):
-    return _equal(nodes * ranks_per_node, 0, (ranks_per_node - 1) * shard_bytes)
-
-
-def _equal(ranks, across, inside):
-    """Where every rank sends as much."""
-    return ranks * across, ranks * inside, across, inside
+    known((*COLLECTIVES, ("total", None)), collective, "collective")
+    bits: dict[str | None, int] = {None: 0, **dict(BITS)}
+    return sum((bits[kind] if zeropp else 16) / 16 for name, kind in COLLECTIVES if collective in (name, "total"))

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from ringzero.collectives.ring import ring_all_reduce
-from ringzero.costs.alpha_beta import fit_alpha_beta
+from ringzero.costs.page.alpha_beta import fit_alpha_beta
 from ringzero.network import Topology, emulated_cluster, laptop, price
 from ringzero.ranks import Ranks
 

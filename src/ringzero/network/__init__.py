@@ -8,10 +8,9 @@ from ringzero.network.machines import (
     dgx_h100,
     emulated_cluster,
     laptop,
-    pcie_box,
     summit,
 )
-from ringzero.network.pricing import Price, Step, critical_path, price
+from ringzero.network.pricing import Price, Step, coefficients, critical_path, price
 from ringzero.network.topology import Topology, bus, cluster, fully_connected, mesh, switch, torus
 
 __all__ = [
@@ -23,6 +22,7 @@ __all__ = [
     "bus",
     "candidates",
     "cluster",
+    "coefficients",
     "critical_path",
     "crossovers",
     "dgx_a100",
@@ -33,7 +33,6 @@ __all__ = [
     "fully_connected",
     "laptop",
     "mesh",
-    "pcie_box",
     "price",
     "protocols_within_limits",
     "summit",

@@ -8,15 +8,14 @@ the corners of their lower envelope, found without trying sizes.
 """
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from ringzero.collectives.algorithms import ALGORITHMS, options
 from ringzero.collectives.schedule import is_whole
-from ringzero.costs.alpha_beta import bus_bandwidth_factor
 from ringzero.costs.nccl import payload_fraction
 from ringzero.costs.nccl_tuner import ll_bandwidth_limit
+from ringzero.costs.page.alpha_beta import bus_bandwidth_factor
 from ringzero.network.pricing import Price, check_size, price
 from ringzero.network.topology import Topology
 
@@ -29,13 +28,14 @@ PROTOCOLS = {name: (hop / HOP_SECONDS["Simple"], payload_fraction(name)) for nam
 
 
 def protocols_within_limits(
-    simple: Price, generation: str, nodes: int, cpu: str = "Intel", collective: str = "all_reduce"
+    simple: Price, generation: str, nodes: int, cpu: str = "Intel"
 ) -> dict[str, tuple[float, float]]:
     """``PROTOCOLS`` on a machine where NCCL's tuner expects less of LL than half of the links' bandwidth.
 
-    ``simple`` is the price under Simple, of any size; the rest is as for ``ll_bandwidth_limit``, errors too.
+    ``simple`` is an all-reduce's price under Simple, of any size. The rest is as for ``ll_bandwidth_limit``, with its
+    errors.
     """
-    full = bus_bandwidth_factor(collective, simple.topology.world_size) / simple.coefficients[1]
+    full = bus_bandwidth_factor("all_reduce", simple.topology.world_size) / simple.coefficients[1]
     alpha, half = PROTOCOLS["LL"]
     return PROTOCOLS | {"LL": (alpha, min(half, ll_bandwidth_limit(generation, nodes, cpu) / full))}
 
@@ -110,16 +110,16 @@ def crossovers(prices: Iterable[Price]) -> list[tuple[float, Price]]:
 def _schedules(collective, name, topology, chunks):
     """Yield ``(schedule, label)`` for what the algorithm makes for the topology: one for each number of pieces."""
     build, takes, n = ALGORITHMS[collective][name], options(collective, name), topology.world_size
-    with suppress(ValueError):  # a world size that the algorithm does not take
-        if "chunks" in takes:
-            yield from ((build(n, chunks=k), f"{name}, {k} pieces" if k > 1 else name) for k in chunks)
-        elif "shape" in takes:
-            try:
-                yield build(n, shape=topology.shape), name
-            except ValueError:
-                yield build(n), name
-        else:
-            yield build(n), name
+    try:
+        schedule = build(n)
+    except ValueError:  # a world size that the algorithm does not take
+        return
+    if "chunks" in takes:
+        yield from ((build(n, chunks=k), f"{name}, {k} pieces" if k > 1 else name) for k in chunks)
+    elif len(topology.shape) == len(getattr(build, "sides", ())):
+        yield build(n, shape=topology.shape), name
+    else:
+        yield schedule, name
 
 
 def _some(what, values):

@@ -3,15 +3,15 @@
     dgx_h100(4)                                                     32 GPUs
     emulated_cluster(2, 4, 125e6, local_alpha=60e-6)                two network namespaces, 1 Gbit/s
 
-Bandwidths are those the makers state (``costs.hardware``); programs reach less. Alphas are what a hop takes in NCCL
+Bandwidths are those the makers state (``page.hardware``); programs reach less. Alphas are what a hop takes in NCCL
 2.30's own cost model, for a ring and the protocol Simple (src/graph/tuning.cc); ``topology.scaled(*PROTOCOLS[name])``
 gives the machine under another protocol.
 """
 
-from ringzero.costs import hardware
+from ringzero.costs.page import hardware
 from ringzero.network.topology import Topology, bus, cluster, switch
 
-NVLINK_ALPHA, PCIE_ALPHA, NETWORK_ALPHA = 3.4e-6, 5.7e-6, 14e-6
+NVLINK_ALPHA, NETWORK_ALPHA = 3.4e-6, 14e-6
 
 
 def dgx_a100(nodes: int = 1, **fabric: object) -> Topology:
@@ -50,11 +50,6 @@ def summit(nodes: int = 4096) -> Topology:
     node = switch(6, NVLINK_ALPHA, hardware.nvlink("V100") / 3 * 1e9)
     port = hardware.infiniband("EDR") * 1e9
     return cluster(node, nodes, NETWORK_ALPHA, port, nics=2, name=f"{nodes} nodes of Summit")
-
-
-def pcie_box(gpus: int, generation: int = 4) -> Topology:
-    """GPUs without NVLink, each in a slot of 16 lanes of one PCIe switch. ValueError for an unknown generation."""
-    return switch(gpus, PCIE_ALPHA, hardware.pcie(generation) * 1e9, name=f"PCIe {generation} box")
 
 
 def laptop(ranks: int, alpha: float = 50e-6, bandwidth: float = 2e9, gamma: float = 0.0) -> Topology:

@@ -9,29 +9,24 @@ from ringzero.collectives.algorithms import ALGORITHMS
 from ringzero.collectives.schedule import Round, Rounds, Schedule, Traffic, traffic_in_chunks
 
 
-def nccl_rings(collective: str, nodes: int, ranks_per_node: int, channels: int | None = None) -> Schedule:
-    """The ``collective`` ("all_reduce", "reduce_scatter" or "all_gather") by rings side by side.
+def nccl_rings(collective: str, nodes: int, ranks_per_node: int) -> Schedule:
+    """The ``collective`` ("all_reduce", "reduce_scatter" or "all_gather") by as many rings as a node has ranks.
 
-    ``channels``  rings, each with an equal part of the buffer; by default as many as ranks in a node
-
-    Raises ValueError unless there are 1 to ``ranks_per_node`` channels.
+    Each ring has an equal part of the buffer.
     """
-    channels = ranks_per_node if channels is None else channels
-    if not 1 <= channels <= ranks_per_node:
-        raise ValueError(f"channels is {channels}; with {ranks_per_node} ranks in a node give 1 to {ranks_per_node}")
     ranks = nodes * ranks_per_node
-    ring, channel = ALGORITHMS[collective]["ring"](ranks), np.arange(channels)[:, None]
+    ring, channel = ALGORITHMS[collective]["ring"](ranks), np.arange(ranks_per_node)[:, None]
 
     def turned(place):
         return place // ranks_per_node * ranks_per_node + (place + channel) % ranks_per_node
 
     def together(step):
         one = ring.rounds[step]
-        return Round(turned(one.src), turned(one.dst), turned(one.chunk) * channels + channel, one.reduce)
+        return Round(turned(one.src), turned(one.dst), turned(one.chunk) * ranks_per_node + channel, one.reduce)
 
     def alike():
         for one in traffic_in_chunks(ring.rounds):
             src, dst = turned(one.src).ravel(), turned(one.dst).ravel()
-            yield Traffic(src, dst, np.tile(one.share, channels), np.tile(one.reduced, channels), one.times)
+            yield Traffic(src, dst, np.tile(one.share, ranks_per_node), np.tile(one.reduced, ranks_per_node), one.times)
 
-    return Schedule(collective, "rings", ranks, ranks * channels, Rounds(len(ring.rounds), together, alike))
+    return Schedule(collective, "rings", ranks, ranks * ranks_per_node, Rounds(len(ring.rounds), together, alike))

@@ -22,22 +22,21 @@ from ringzero.network.pricing import critical_path
 from ringzero.network.topology import Topology
 
 
-def nccl_tree_all_reduce(nodes: int, ranks_per_node: int, chunks: int = 1) -> Schedule:
+def nccl_tree_all_reduce(nodes: int, ranks_per_node: int) -> Schedule:
     """As NCCL builds it: a chain to the first rank of each node, two binary trees over those, and the chain back."""
-    world_size, halves = nodes * ranks_per_node, 2 * chunks
-    node, whole = np.arange(world_size).reshape(nodes, ranks_per_node), np.arange(halves)
-    chain = side_by_side(ring_broadcast(ranks_per_node).rounds, node, whole.reshape(1, 1, halves))
-    trees = double_binary_tree_all_reduce(nodes, chunks).rounds
-    across = side_by_side(trees, node[:, :1].T, whole.reshape(1, halves, 1))
-    return Schedule("all_reduce", "nccl_tree", world_size, halves, chain.backwards(reduce=True) + across + chain)
+    world_size = nodes * ranks_per_node
+    node, halves = np.arange(world_size).reshape(nodes, ranks_per_node), np.arange(2)
+    chain = side_by_side(ring_broadcast(ranks_per_node).rounds, node, halves.reshape(1, 1, 2))
+    trees = side_by_side(double_binary_tree_all_reduce(nodes).rounds, node[:, :1].T, halves.reshape(1, 2, 1))
+    return Schedule("all_reduce", "nccl_tree", world_size, 2, chain.backwards(reduce=True) + trees + chain)
 
 
-def latency_advantage(topology: Topology | None = None, size: float = 0) -> dict[str, float]:
-    """Seconds of the ring and of NCCL's tree for ``size`` bytes, and how many times faster the tree is.
+def latency_advantage(topology: Topology | None = None) -> dict[str, float]:
+    """Seconds of the ring and of NCCL's tree for an empty buffer, and how many times faster the tree is.
 
     ``topology``: Summit under LL when None.
     """
     topology = topology or summit().scaled(*PROTOCOLS["LL"])
-    ring = critical_path(ring_all_reduce(topology.world_size), size, topology)
-    tree = critical_path(nccl_tree_all_reduce(*topology.shape), size, topology)
+    ring = critical_path(ring_all_reduce(topology.world_size), 0, topology)
+    tree = critical_path(nccl_tree_all_reduce(*topology.shape), 0, topology)
     return {"ring": ring, "tree": tree, "ratio": ring / tree}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ringzero.collectives.schedule import Schedule, is_number
-from ringzero.network.topology import NO_LINK, Topology
+from ringzero.network.topology import NO_LINK, Topology, switch
 
 SAME = 1e-12  # relative: times that differ by no more differ by rounding
 
@@ -53,10 +53,7 @@ class Price:
 
     @property
     def coefficients(self) -> tuple[float, float, float]:
-        """Seconds of latency, and for each byte of the buffer seconds of transfer and of reduction.
-
-        On a topology whose alpha, bandwidth and gamma are 1, what ``costs.coefficients`` gives.
-        """
+        """Seconds of latency, and for each byte of the buffer seconds of transfer and of reduction."""
         return tuple(
             sum(s.times * getattr(s, part) for s in self.steps) for part in ("latency", "transfer", "reduction")
         )
@@ -92,6 +89,18 @@ def price(schedule: Schedule, size: float, topology: Topology) -> Price:
         slowest, most = float(latency.max()), float(reduction.max() * topology.gamma)
         steps.append(Step(traffic.times, slowest, float(transfer[worst]), most, busiest, float(share)))
     return Price(schedule.name, size, topology, tuple(steps))
+
+
+def coefficients(schedule: Schedule) -> tuple[float, float, float]:
+    """Messages that follow each other, and how often they send and reduce the buffer: what ``page.alpha_beta`` takes.
+
+    It is the price where every rank has one link in and one out, and alpha, bandwidth and gamma are 1.
+
+    >>> from ringzero.collectives.ring import ring_all_reduce
+    >>> coefficients(ring_all_reduce(8))
+    (14.0, 1.75, 0.875)
+    """
+    return price(schedule, 0, switch(schedule.world_size, 1, 1, 1)).coefficients
 
 
 def critical_path(schedule: Schedule, size: float, topology: Topology) -> float:

@@ -8,6 +8,7 @@ from ringzero.record.operation import COMPUTE, Operation
 from ringzero.record.spans import length, union, without
 
 WAITING = "waiting for communication"
+SHARE = 0.2  # of a phase's predicted seconds: a smaller difference is none
 
 
 class Phase(NamedTuple):
@@ -44,29 +45,26 @@ def phases(operations: Iterable[Operation], rank: int = 0, begin: float | None =
     return found
 
 
-def first_difference(
-    measured: Iterable[Operation], predicted: Iterable[Operation], rank: int = 0, share: float = 0.2,
-    begin: float | None = None,
-) -> str:  # fmt: skip
-    """One sentence: the first phase whose length is more than ``share`` from its prediction, if there is one.
+def first_difference(measured: Iterable[Operation], predicted: Iterable[Operation], begin: float | None = None) -> str:
+    """One sentence: the first phase of rank 0 that is more than a fifth longer or shorter than predicted, if any.
 
-    Phases under a fiftieth of the step count as equal.
+    ``begin`` is that of the measured step. Phases under a fiftieth of the step count as equal.
     """
-    there, here = phases(predicted, rank), phases(measured, rank, begin)
+    there, here = phases(predicted), phases(measured, begin=begin)
     step = max((phase.end for phase in there), default=0.0)
     for one, other in zip_longest(_worth_it(here, step), _worth_it(there, step)):
         if other is None:
-            return f"After {one.start * 1e3:.0f} ms the predicted step has ended, and rank {rank} did {one.name}."
+            return f"After {one.start * 1e3:.0f} ms the predicted step has ended, and rank 0 did {one.name}."
         if one is None:
-            return f"After {other.start * 1e3:.0f} ms {other.name} was predicted, and rank {rank}'s step has ended."
+            return f"After {other.start * 1e3:.0f} ms {other.name} was predicted, and rank 0's step has ended."
         if one.name != other.name:
-            return f"After {other.start * 1e3:.0f} ms {other.name} was predicted, and rank {rank} did {one.name}."
-        if abs(one.seconds - other.seconds) > share * other.seconds:
+            return f"After {other.start * 1e3:.0f} ms {other.name} was predicted, and rank 0 did {one.name}."
+        if abs(one.seconds - other.seconds) > SHARE * other.seconds:
             return (
                 f"The first difference is in {one.name}: {one.seconds * 1e3:.0f} ms instead of "
                 f"{other.seconds * 1e3:.0f}, from {one.start * 1e3:.0f} ms on."
             )
-    return f"No part of rank {rank}'s step is more than {share:.0%} from its prediction."
+    return f"No part of rank 0's step is more than {SHARE:.0%} from its prediction."
 
 
 def _worth_it(phases: list[Phase], step: float) -> list[Phase]:

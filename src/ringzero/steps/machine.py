@@ -19,7 +19,7 @@ from typing import Any
 
 from ringzero.collectives.algorithms import ALGORITHMS
 from ringzero.collectives.schedule import Schedule
-from ringzero.costs import hardware
+from ringzero.costs.page import hardware
 from ringzero.network import machines
 from ringzero.network.nccl_rings import nccl_rings
 from ringzero.network.pricing import price
@@ -172,21 +172,23 @@ def load(file: str | Path) -> Machine:
         raise ValueError(f"{file} is no machine that `ringzero measure --json` wrote: {error!r}") from error
 
 
-def dgx(name: str, nodes: int = 1, reached: float = 0.5, fabric: float = 1.0) -> Machine:
-    """``nodes`` of a row of ``costs.hardware.NODES``, such as "DGX H100", with NCCL's rings.
+def dgx(name: str, nodes: int = 1, reached: float = 0.5) -> Machine:
+    """``nodes`` of a row of ``costs.page.hardware.NODES``, such as "DGX H100", with NCCL's rings.
 
-    ``reached``  the share of peak FLOP/s in large products; ``fabric``, of the links' bandwidth
+    ``reached``  the share of peak FLOP/s in large products
 
-    Raises ValueError for an unknown node, and shares not in (0, 1].
+    Raises ValueError for an unknown node, and a share not in (0, 1].
     """
     row = hardware.node(name)
-    return of_gpus(row["gpu"], nodes, row["gpus"], row["infiniband"], reached, fabric)
+    return of_gpus(row["gpu"], nodes, row["gpus"], row["infiniband"], reached)
 
 
 @cache  # a planner asks for the same few groups of GPUs thousands of times
 def of_gpus(gpu: str, nodes: int = 1, gpus_per_node: int = 8, infiniband: str = "NDR", reached: float = 0.5,
             fabric: float = 1.0) -> Machine:  # fmt: skip
-    """Any number of a GPU's kind in a node, each with an InfiniBand port; arguments and errors as for ``dgx``."""
+    """Any number of a GPU's kind in a node, each with an InfiniBand port. Collectives reach the share ``fabric`` of the
+    links' bandwidth. Other arguments, and errors, as for ``dgx``.
+    """
     for given, share in (("reached", reached), ("fabric", fabric)):
         if not 0 < share <= 1:
             raise ValueError(f"{given} is {share!r}; give a share of the peak, above 0 and at most 1")

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from math import ceil, inf
 from typing import NamedTuple
 
-from ringzero.costs import hardware, memory, pipeline
+from ringzero.costs import pipeline
+from ringzero.costs.page import hardware, memory
 from ringzero.steps.machine import ADAM_BYTES, HOST_BANDWIDTH, Machine, of_gpus
 from ringzero.steps.transformer import Transformer
 

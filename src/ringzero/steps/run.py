@@ -42,10 +42,6 @@ class Timed:
         """The share of the step in which the rank neither computes nor communicates."""
         return 1 - (self.computing(rank) + self.exposed(rank)) / self.seconds
 
-    def mfu(self, model_flops: float, peak_flops: float) -> float:
-        """Model FLOPs utilization: ``model_flops`` are those of one rank in the step, ``peak_flops`` a second."""
-        return model_flops / (self.seconds * peak_flops)
-
     def memory(self, rank: int) -> list[tuple[float, float]]:
         """``[(seconds, bytes from then on), ...]``, in order of time."""
         changes = []

@@ -5,11 +5,11 @@ are in bytes of ``element`` bytes each, as gradients and parameters travel.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from ringzero.costs import memory
+from ringzero.costs.page import memory
 from ringzero.steps.machine import Machine
+from ringzero.steps.passes import WHOLE, Gathers, backward_pass, collective, forward_pass
 from ringzero.steps.task import ARRIVING, COMPUTE, COPY, HOST, NETWORK, Step
 from ringzero.steps.unit import Bucket, Unit, buckets, one_bucket, one_each
 
@@ -23,15 +23,11 @@ def data_parallel(
     how: str = "bucketed",
     bucket_bytes: float = 25 * MIB,
     element: float = 4,
-    optimizer_overlap: bool = False,
-    compression: tuple[float, float] = (1.0, 0.0),
 ) -> Step:
     """One all-reduce of all gradients.
 
     ``how``  "naive": each tensor at once, and waited for; "flat": all together after the backward pass; "bucketed":
              in buckets of ``bucket_bytes`` that leave during it
-    ``optimizer_overlap``  step each bucket as soon as it has come, while later ones travel
-    ``compression``        ``(share of the bytes that is sent, seconds that it takes to pack and unpack an element)``
 
     Raises ValueError for another ``how``.
     """
@@ -39,33 +35,22 @@ def data_parallel(
     if how not in cuts:
         raise ValueError(f"how is {how!r}; it is one of {', '.join(cuts)}")
     step, cut = Step(f"data parallel, {how}", base=_states(units, element)), cuts[how](units)
-    share, packing = compression
-    last = _forward(step, units)
+    last = forward_pass(step, units)
     came: list[tuple[Bucket, int]] = []
 
     def leave(bucket: Bucket, after: int) -> int:
-        size = bucket.elements * element * share
-        if packing:
-            after = step.add("compress", 0, "compute", COMPUTE, packing * bucket.elements, after=[after])
+        size = bucket.elements * element
         meets = how == "naive" and (not came or came[-1][0].last != bucket.last)  # the rest of a unit comes with it
-        number = _collective(
+        number = collective(
             step, machine, "all_reduce", size, late=meets * machine.meeting, after=[after], name=f"bucket {len(came)}"
         )
         came.append((bucket, number))
         return number
 
-    last = _backward(step, units, cut, leave, last, machine, element, waits_for=0 if how == "naive" else None)
-    before = None if optimizer_overlap else came[-1][1] if came else last
+    last = backward_pass(step, units, cut, leave, last, machine, element, waits_for=0 if how == "naive" else None)
     for bucket, number in came:
-        step.add(
-            "optimizer",
-            0,
-            "compute",
-            COMPUTE,
-            machine.adam_seconds(bucket.elements),
-            after=[number, before],
-            name="of a bucket",
-        )
+        seconds = machine.adam_seconds(bucket.elements)
+        step.add("optimizer", 0, "compute", COMPUTE, seconds, after=[number, came[-1][1]], name="of a bucket")
     return step
 
 
@@ -93,19 +78,19 @@ def zero(
     shards = machine.group_size(group)
     held = _states(units, element, stage, shards, offload)
     step = Step(f"ZeRO-{stage}" + ", hybrid" * hybrid + ", offloaded" * offload, base=held)
-    gathers = _Gathers(step, units, machine, group, element, prefetch) if stage == 3 else WHOLE
-    last = _forward(step, units, gathers)
+    gathers = Gathers(step, units, machine, group, element, prefetch) if stage == 3 else WHOLE
+    last = forward_pass(step, units, gathers)
     reduced: list[tuple[Bucket, int]] = []
 
     def leave(bucket: Bucket, after: int) -> int:
         size, name = bucket.elements * element, f"vector {len(reduced)}"
         frees = size if stage > 1 else 0.0
         shard = 2 * size / shards if stage > 1 and not offload else 0.0  # it is copied out of what is freed
-        number = _collective(
+        number = collective(
             step, machine, "reduce_scatter", size, group, copied=shard, after=[after], name=name, frees=frees
         )
         if hybrid:
-            number = _collective(step, machine, "all_reduce", size / shards, "nodes", after=[number], name=name)
+            number = collective(step, machine, "all_reduce", size / shards, "nodes", after=[number], name=name)
         if offload:
             seconds = size / shards / machine.copies
             number = step.add("to_host", 0, "network", COPY, seconds, after=[number], name=name)
@@ -114,32 +99,20 @@ def zero(
 
     cut = one_each(units) if stage == 3 else buckets(units, bucket_bytes, element)
     in_flight = None if stage == 1 else 1
-    last = _backward(
+    last = backward_pass(
         step, units, cut, leave, last, machine, element, in_flight, gathers, holds_gradients=stage > 1
     )  # fmt: skip
-    ready, stepped = [], None  # to be gathered, each; the last optimizer's step
-    for bucket, _ in reduced:
-        elements = bucket.elements / shards
-        queue, resource = ("host", HOST) if offload else ("compute", COMPUTE)
-        after = [last, *(number for _, number in reduced)]
-        number = stepped = step.add(
-            "optimizer", 0, queue, resource, machine.adam_seconds(elements, offload), after=after
-        )
-        if offload:
-            seconds = elements * element / machine.copies
-            number = step.add("to_device", 0, "to device", COPY, seconds, after=[number])
-        ready.append(number)
-    if stage < 3:
-        for (bucket, _), number in zip(reduced, ready, strict=True):
+    after = [last, *(number for _, number in reduced)]
+    ready = [_optimizer(step, machine, bucket.elements / shards, element, offload, after) for bucket, _ in reduced]
+    if stage < 3:  # each vector is gathered once it is here and the last one is stepped
+        for (bucket, _), (_, here) in zip(reduced, ready, strict=True):
             size = bucket.elements * element
-            _collective(step, machine, "all_gather", size, group, after=[number, stepped])
+            collective(step, machine, "all_gather", size, group, after=[here, ready[-1][0]])
     return step
 
 
-def tensor_parallel(
-    units: Sequence[Unit], machine: Machine, *, group: str = "node", reductions: int = 2, element: float = 4
-) -> Step:
-    """Each unit's products are cut among the ranks of ``group``, which all-reduce its output ``reductions`` times.
+def tensor_parallel(units: Sequence[Unit], machine: Machine, *, group: str = "node", element: float = 4) -> Step:
+    """Each unit's products are cut among the ranks of ``group``, which all-reduce its output twice.
 
     That is Megatron's: after the attention and after the MLP, and in the backward pass as often. The next product needs
     the sum, so nothing hides it. Units' seconds are those of one rank with the whole layer.
@@ -149,10 +122,10 @@ def tensor_parallel(
     last: int | None = None
     for way, order in (("forward", units), ("backward", units[::-1])):
         for unit in order:
-            for _ in range(reductions):
-                seconds = getattr(unit, way) / degree / reductions
+            for _ in range(2):
+                seconds = getattr(unit, way) / degree / 2
                 last = step.add(way, 0, "compute", COMPUTE, seconds, after=[last], name=unit.name)
-                last = _collective(step, machine, "all_reduce", unit.output, group, after=[last])
+                last = collective(step, machine, "all_reduce", unit.output, group, after=[last])
     return step
 
 
@@ -163,14 +136,11 @@ def pipeline(
     *,
     schedule: str = "1f1b",
     group: str = "nodes",
-    reduce_seconds_per_element: float = 0.0,
-    optimizer_seconds: float = 0.0,
 ) -> Step:
     """Rank i has the units of ``stages[i]`` and hands activations to rank i + 1. Memory is that of activations alone.
 
     ``schedule``  "gpipe": all forward passes, then all backward passes (Huang et al., NeurIPS 2019). "1f1b": after as
                   many forward passes as there are stages behind it, a rank takes turns (Narayanan et al., SC 2021)
-    ``reduce_seconds_per_element``  of the gradients among replicas of a stage, beside the last backward pass
 
     Raises ValueError for another schedule, no stage, or no micro-batch.
     """
@@ -193,27 +163,18 @@ def pipeline(
 
     for rank, units in enumerate(stages):
         forwards: dict[int, int] = {}
-        order = one_stage_order(schedule, rank, count, micro_batches)
-        for way, m in order:
+        part = _together(units)
+        for way, m in one_stage_order(schedule, rank, count, micro_batches):
             after, onward = (rank - 1, rank + 1) if way == "forward" else (rank + 1, rank - 1)
             came = message("recv", rank, after, way, m) if 0 <= after < count else None
-            last = (way, m) == order[-1]
-            number: int | None = forwards.get(m)
-            for part in units[::-1] if last else [_together(units)]:
-                number = step.add(
-                    way, rank, "compute", COMPUTE, getattr(part, way), after=[came, number], name=f"micro-batch {m}",
-                    holds=part.kept * (way == "forward"), frees=part.kept * (way == "backward"),
-                )  # fmt: skip
-                if last and reduce_seconds_per_element:
-                    seconds = reduce_seconds_per_element * part.elements
-                    step.add("reduce_scatter", rank, "replicas", NETWORK, seconds, after=[number])
-            assert number is not None  # a stage has units
+            number = step.add(
+                way, rank, "compute", COMPUTE, getattr(part, way), after=[came, forwards.get(m)],
+                name=f"micro-batch {m}", holds=part.kept * (way == "forward"), frees=part.kept * (way == "backward"),
+            )  # fmt: skip
             if way == "forward":
                 forwards[m] = number
             if 0 <= onward < count:
                 message("send", rank, onward, way, m, number)
-        if optimizer_seconds:
-            step.add("optimizer", rank, "compute", COMPUTE, optimizer_seconds, after=[len(step.tasks) - 1])
     return step
 
 
@@ -226,15 +187,15 @@ def one_stage_order(schedule: str, stage: int, stages: int, micro_batches: int) 
     return order + [("backward", m) for m in range(micro_batches - ahead, micro_batches)]
 
 
-def _collective(step: Step, machine: Machine, kind: str, size: float, group: str = "all", queue: str = "network",
-                copied: float = 0.0, late: float = 0.0, **details: Any) -> int:  # fmt: skip
-    """Append what rank 0 does in a collective on ``size`` bytes, with ``copied`` bytes that are read or written for it,
-    and the seconds for which it waits for ``late`` ranks. Returns its number."""
-    beside, slows = machine.beside_computing(kind, size, group)
-    seconds, more = machine.seconds(kind, size, group), copied / machine.memory_bandwidth + late
-    return step.add(
-        kind, 0, queue, NETWORK, seconds + more, bytes=int(size), beside=beside + more, slows=slows, **details
-    )
+def _optimizer(step: Step, machine: Machine, elements: float, element: float, offload: bool,
+               after: list[int | None]) -> tuple[int, int]:  # fmt: skip
+    """Append AdamW's step of a shard, and with ``offload`` the copy back. Returns the numbers of the first and last."""
+    if not offload:
+        stepped = step.add("optimizer", 0, "compute", COMPUTE, machine.adam_seconds(elements), after=after)
+        return stepped, stepped
+    stepped = step.add("optimizer", 0, "host", HOST, machine.adam_seconds(elements, on_host=True), after=after)
+    seconds = elements * element / machine.copies
+    return stepped, step.add("to_device", 0, "to device", COPY, seconds, after=[stepped])
 
 
 def _together(units: Sequence[Unit]) -> Unit:
@@ -253,96 +214,3 @@ def _one_tensor_each(units: Sequence[Unit]) -> list[Bucket]:
     return [
         Bucket(elements, n) for n, unit in reversed(list(enumerate(units))) for elements in reversed(unit.parameters)
     ]
-
-
-class _Whole:
-    """Below stage 3 every unit's parameters are there: nothing is gathered, freed or hooked."""
-
-    hooks = 0.0  # seconds of a unit in a pass
-
-    def begin(self, order: Sequence[int]) -> None:
-        """A pass through the units in this order begins."""
-
-    def need(self, unit: int, now: int | None) -> int | None:
-        """The task after which the unit can compute; ``now`` is the last one before it."""
-        return None
-
-    def size(self, unit: int) -> float:
-        """Bytes that are freed once the unit has computed."""
-        return 0.0
-
-
-WHOLE = _Whole()
-
-
-class _Gathers(_Whole):
-    """Stage 3's gathers of parameters, ``prefetch`` units ahead of the one that is needed."""
-
-    def __init__(self, step: Step, units: Sequence[Unit], machine: Machine, group: str, element: float, prefetch: int):
-        self._step, self._units, self._machine, self._group = step, units, machine, group
-        self._element, self._prefetch = element, prefetch
-        self.hooks = machine.hooks
-
-    def begin(self, order: Sequence[int]) -> None:
-        self._order, self._numbers = order, dict[int, int]()
-
-    def need(self, unit: int, now: int | None) -> int:
-        """Start what the unit needs, and what comes after it, once task ``now`` has ended. Returns its gather."""
-        place = self._order.index(unit)
-        for each in self._order[len(self._numbers) : place + 1 + self._prefetch]:
-            size = self._units[each].elements * self._element
-            self._numbers[each] = _collective(
-                self._step, self._machine, "all_gather", size, self._group, queue="gathers", after=[now],
-                copied=2 * size / self._machine.group_size(self._group),  # the rank's own shard into the whole
-                name=self._units[each].name, holds=size,
-            )  # fmt: skip
-        return self._numbers[unit]
-
-    def size(self, unit: int) -> float:
-        return self._units[unit].elements * self._element
-
-
-def _forward(step: Step, units: Sequence[Unit], gathers: _Whole = WHOLE) -> int | None:
-    """The forward pass. Returns its last task."""
-    last = None
-    gathers.begin(range(len(units)))
-    for number, unit in enumerate(units):
-        last = step.add(
-            "forward", 0, "compute", COMPUTE, unit.forward + gathers.hooks, after=[last, gathers.need(number, last)],
-            name=unit.name, holds=unit.kept, frees=gathers.size(number),
-        )  # fmt: skip
-    return last
-
-
-def _backward(
-    step: Step,
-    units: Sequence[Unit],
-    cut: Sequence[Bucket],
-    leave: Callable[[Bucket, int], int],
-    last: int | None,
-    machine: Machine,
-    element: float,
-    waits_for: int | None,
-    gathers: _Whole = WHOLE,
-    holds_gradients: bool = False,
-) -> int | None:
-    """The backward pass. ``leave(bucket, after)`` sends a full bucket; so many ``waits_for`` may be on their way while
-    the pass goes on, None for any number. Returns its last task."""
-    left: list[int] = []
-    blocked = None
-    order = range(len(units) - 1, -1, -1)
-    gathers.begin(order)
-    for number in order:
-        unit = units[number]
-        moved = 2 * unit.elements * element / machine.memory_bandwidth  # gradients move into their bucket
-        last = step.add(
-            "backward", 0, "compute", COMPUTE, unit.backward + moved + gathers.hooks,
-            after=[last, gathers.need(number, last), blocked], name=unit.name,
-            holds=unit.elements * element * holds_gradients, frees=unit.kept + gathers.size(number),
-        )  # fmt: skip
-        for bucket in cut:
-            if bucket.last == number:
-                left.append(leave(bucket, last))
-        if waits_for is not None and len(left) > waits_for:
-            blocked = left[-1 - waits_for]
-    return last

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ringzero.costs import transformer as formulas
+from ringzero.costs.page import transformer as formulas
 
 
 class Transformer(NamedTuple):

@@ -4,7 +4,7 @@ ringzero makes gloo's event thread a batch thread, which does not preempt the ca
 measured as it comes, and once more with a batch thread ("calmed"), to show how much of the difference that makes.
 
 For each collective, algorithm and number of ranks, alpha and beta are fitted to every second size. The alpha-beta model
-(``costs.alpha_beta``) then predicts all of them; its errors at the sizes between are what counts.
+(``costs.page.alpha_beta``) then predicts all of them; its errors at the sizes between are what counts.
 """
 
 import itertools
@@ -15,9 +15,9 @@ import click
 
 from ringzero.collectives import algorithms as known
 from ringzero.collectives.auto import chosen
-from ringzero.costs import alpha_beta
-from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.costs.page import alpha_beta
 from ringzero.measure.timing import CALMED, IN_PLACE, OUT_OF_PLACE, Timing
+from ringzero.network import coefficients
 from ringzero_course.bench import options, results
 
 SIZES = "16K,64K,256K,1M,4M,16M,64M"  # an odd number, so that both ends are fitted
@@ -123,7 +123,7 @@ def _cost(line):
     """The coefficients of the algorithm that ran, with the options that it had."""
     name, n = line.algorithm, line.world_size
     _, its_options = chosen(line.collective, name, n, line.size)
-    return COEFFICIENTS[line.collective][name](n, **its_options)
+    return coefficients(known.ALGORITHMS[line.collective][name](n, **its_options))
 
 
 # ---- rows and tables

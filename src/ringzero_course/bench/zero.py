@@ -8,7 +8,7 @@ parameters' bytes times (N-1)/N.
 
 import statistics
 
-from ringzero.costs import memory
+from ringzero.costs.page import memory
 from ringzero_course.bench import results, steps
 from ringzero_course.bench.steps import RATES, WORLD_SIZES
 

@@ -1,4 +1,4 @@
-"""A calculator: a function of ``ringzero.costs`` behind labelled fields, which a page runs itself, in MicroPython.
+"""A calculator: a function of ``ringzero.costs.page`` behind labelled fields, which a page runs itself, in MicroPython.
 
 The page gets the view of the starting state as it would be printed, those of a small grid of states as JSON, and the
 fields, which ``book/_page/calculator.js`` brings to life: it asks for a guess, shows the grid's views until Python has
@@ -72,9 +72,9 @@ def calculator(
 ) -> Figure:
     """Let the reader choose the arguments of ``fn``, guess its answer, and see it.
 
-    ``fn`` is a function of ``ringzero.costs`` that returns what ``ringzero.costs.calculators`` describes; ``fields``
-    has a Number or a Choice for each argument. ``question`` asks for the guess: a number in ``unit``, or one of the
-    words ``guesses``. The function's name names the calculator in the page's address, so a page has each once.
+    ``fn`` is a function of ``ringzero.costs.page.calculators``, which describes what it returns; ``fields`` has a
+    Number or a Choice for each argument. ``question`` asks for the guess: a number in ``unit``, or one of the words
+    ``guesses``. The function's name names the calculator in the page's address, so a page has each once.
 
     Raises ValueError for a start or a grid that a field does not have.
     """

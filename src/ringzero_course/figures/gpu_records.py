@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ringzero.costs import hardware
+from ringzero.costs.page import hardware
 from ringzero.drawing.figure import Figure, table
 
 Row = dict[str, Any]

@@ -1,6 +1,6 @@
 """The course's four calculators, ready for a page: each function returns a figure, and a cell ends with the call."""
 
-from ringzero.costs import calculators, hardware
+from ringzero.costs.page import calculators, hardware
 from ringzero.drawing.figure import Figure
 from ringzero_course.figures.calculators import Choice, Number, calculator, powers_of_two, round_numbers
 

@@ -2,7 +2,7 @@
 
 ``view`` is called when the page is built, for the states that the page carries, and in the page, by MicroPython, for
 all others. So one piece of code draws both. It imports only ``math`` and the palette, and uses only what MicroPython
-has (see ``ringzero.costs``). Colours and lettering are those of the other figures.
+has (see ``ringzero.costs.page``). Colours and lettering are those of the other figures.
 """
 
 import sys
@@ -59,7 +59,7 @@ def number(value: float) -> str:
 
 
 def draw(plot: dict, title: str) -> str:
-    """The ``<svg>`` of a plot as ``ringzero.costs.calculators`` describes it."""
+    """The ``<svg>`` of a plot as ``ringzero.costs.page.calculators`` describes it."""
     return _bars(plot, title) if plot["kind"] == "bars" else _lines(plot, title)
 
 

@@ -2,12 +2,12 @@
 
     node_and_cluster("DGX H100", nodes=8)
 
-All figures are those of ``costs.hardware``, one direction. A line is the thicker the more it carries.
+All figures are those of ``costs.page.hardware``, one direction. A line is the thicker the more it carries.
 """
 
 from html import escape
 
-from ringzero.costs import hardware
+from ringzero.costs.page import hardware
 from ringzero.drawing import palette
 from ringzero.drawing.figure import Figure, frame, svg_open
 

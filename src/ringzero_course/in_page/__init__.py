@@ -1,4 +1,4 @@
-"""What pages run in MicroPython, beside ``costs``: the program that a reader writes for a rank, run, judged and drawn.
+"""What pages run in MicroPython, beside ``costs.page``: a reader's program for a rank, run, judged and drawn.
 
 ``running`` runs N generators that send and receive, ``verdict`` says whether they have computed an all-reduce,
 ``space_time`` draws what was sent, and ``writing`` does all three for one text. CPython runs the same source.

@@ -1,6 +1,6 @@
 """Whether N ranks have computed an all-reduce, and if not, why: in words, with the lines of the reader's code."""
 
-from ringzero.costs.alpha_beta import all_reduce_lower_bound
+from ringzero.costs.page.alpha_beta import all_reduce_lower_bound
 from ringzero_course.in_page.contributions import finished, listed, number, ranks, what_is_wrong
 from ringzero_course.in_page.requests import RECV, SEND
 from ringzero_course.in_page.running import Arrival, Run

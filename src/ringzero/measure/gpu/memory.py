@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ringzero.costs import memory as costs
+from ringzero.costs.page import memory as costs
 from ringzero.measure.gpu.alone import one_rank
 from ringzero.record.memory import MemoryTimeline
 from ringzero.zero import ZeroStage1, ZeroStage2, ZeroStage3, resident

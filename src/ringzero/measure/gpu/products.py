@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from ringzero.costs import hardware
+from ringzero.costs.page import hardware
 from ringzero.measure.gpu.clocks import seconds_of
 
 SHAPES = (  # (tokens, inputs, outputs)

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from ringzero.costs import alpha_beta
-from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.costs.page import alpha_beta
+from ringzero.costs.page.coefficients import COEFFICIENTS
 
 
 def rounds_and_share(collective: str, algorithm: str) -> Callable[[int], tuple[float, float]]:

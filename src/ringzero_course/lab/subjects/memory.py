@@ -6,8 +6,8 @@ from itertools import product
 import torch
 from torch.utils._pytree import tree_leaves
 
-from ringzero.costs import memory as formulas
-from ringzero.costs import transformer
+from ringzero.costs.page import memory as formulas
+from ringzero.costs.page import transformer
 from ringzero.record.memory import MemoryTimeline
 from ringzero_course.lab.claims.answers import counts, gives, is_whole_number, plain_number
 from ringzero_course.lab.claims.collectives import all_of

@@ -15,8 +15,8 @@ import torch
 import torch.distributed as dist
 
 from ringzero.costs import offload, pipeline
-from ringzero.costs import overlap as ratios
-from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.costs.page import overlap as ratios
+from ringzero.costs.page.coefficients import COEFFICIENTS
 from ringzero.record import recorder, spans
 from ringzero.record.operation import COMMUNICATION, COMPUTE, Operation
 from ringzero.steps import planner

@@ -7,8 +7,8 @@ from collections import Counter
 from math import ceil, floor, sqrt
 
 from ringzero.collectives import ALGORITHMS, Round, Schedule
-from ringzero.costs import alpha_beta, memory
-from ringzero.costs.coefficients import COEFFICIENTS
+from ringzero.costs.page import alpha_beta, memory
+from ringzero.costs.page.coefficients import COEFFICIENTS
 from ringzero_course.lab.claims.answers import gives, plain_number
 from ringzero_course.lab.claims.values import number
 from ringzero_course.lab.runs import Run

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import torch.distributed as dist
 
-from ringzero.costs import alpha_beta
+from ringzero.costs.page import alpha_beta
 from ringzero_course.lab.claims import formulas, traffic
 from ringzero_course.lab.claims.answers import gives
 from ringzero_course.lab.claims.collectives import all_of

@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from ringzero.collectives import ALGORITHMS
 from ringzero.collectives.run import forget_scratch
-from ringzero.costs import memory
+from ringzero.costs.page import memory
 from ringzero.record.memory import MemoryTimeline, label
 from ringzero_course.lab.checks import LIBRARY, Check
 from ringzero_course.lab.claims.answers import gives

@@ -17,7 +17,7 @@ counted. Attention is counted whole, though a causal mask throws half of it away
 Vaswani et al., "Attention Is All You Need" (2017); Kaplan et al. (2020); Korthikanti et al. (2022).
 """
 
-from ringzero.costs.inputs import known, positive
+from ringzero.costs.page.inputs import known, positive
 
 
 def gpt_params(
@@ -30,27 +30,6 @@ def gpt_params(
     positive(layers=layers, hidden=hidden, vocab=vocab, positions=positions)
     embeddings = (vocab + positions + (0 if tied_embeddings else vocab)) * hidden
     return embeddings + layers * _biased_layer_params(hidden, ffn) + 2 * hidden
-
-
-def bert_params(
-    layers: int,
-    hidden: int,
-    vocab: int,
-    positions: int,
-    ffn: int | None = None,
-    segments: int = 2,
-    pooler: bool = True,
-) -> int:
-    """Parameters of a BERT encoder, without the heads it is trained with (Devlin et al. 2019).
-
-    Token, position and segment embeddings with a LayerNorm of their own, and the pooler over the first token.
-
-    >>> bert_params(layers=12, hidden=768, vocab=30522, positions=512)
-    109482240
-    """
-    positive(layers=layers, hidden=hidden, vocab=vocab, positions=positions, segments=segments)
-    embeddings = (vocab + positions + segments) * hidden + 2 * hidden
-    return embeddings + layers * _biased_layer_params(hidden, ffn) + (_linear(hidden, hidden) if pooler else 0)
 
 
 def llama_params(
@@ -80,11 +59,6 @@ def forward_flops(params: float, tokens: float) -> float:
     """2 FLOP a parameter and token: a multiplication and an addition. Attention's s x s products are left out."""
     positive(params=params, tokens=tokens)
     return 2 * params * tokens
-
-
-def backward_flops(params: float, tokens: float) -> float:
-    """4 FLOP a parameter and token: the gradient of each product's input, and of its weight (Kaplan et al. 2020)."""
-    return 2 * forward_flops(params, tokens)
 
 
 def layer_matmuls(

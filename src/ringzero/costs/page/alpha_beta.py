@@ -3,13 +3,13 @@
 A message of S bytes takes ``alpha + S * beta`` seconds: alpha is the latency in seconds, beta the seconds a byte takes
 (one over the bandwidth). Reducing S bytes takes ``S * gamma``. Hockney 1994.
 
-``coefficients`` below is a triple from ``ringzero.costs.coefficients``: the messages that follow each other, and how
-many times the buffer is sent and reduced in them. ``size`` is the buffer in bytes.
+``coefficients`` below is a triple, as in the module of that name: the messages that follow each other, and how many
+times the buffer is sent and reduced in them. ``size`` is the buffer in bytes.
 """
 
 from math import sqrt
 
-from ringzero.costs.inputs import known, positive, ranks
+from ringzero.costs.page.inputs import known, positive, ranks
 
 
 def seconds(
@@ -17,22 +17,12 @@ def seconds(
 ) -> float:
     """The time of an algorithm with these coefficients on a buffer of ``size`` bytes.
 
-    >>> from ringzero.costs.coefficients import COEFFICIENTS
+    >>> from ringzero.costs.page.coefficients import COEFFICIENTS
     >>> seconds(COEFFICIENTS["all_reduce"]["ring"](4), 64e6, alpha=10e-6, beta=1e-9)
     0.09606
     """
     messages, sent, reduced = coefficients
     return messages * alpha + sent * size * beta + reduced * size * gamma
-
-
-def best_broadcast_chunks(world_size: int, size: float, alpha: float, beta: float) -> float:
-    """The number of pieces K (a real number) that makes the pipelined ring broadcast fastest.
-
-    sqrt((N-2) S beta / alpha), from (N-2+K)(alpha + S beta / K): more pieces fill the pipe sooner, at an alpha each.
-    """
-    n = ranks(world_size)
-    positive(size=size, alpha=alpha, beta=beta)
-    return max(1.0, sqrt(max(n - 2, 0) * size * beta / alpha))
 
 
 def best_chunks(algorithm: object, world_size: int, size: float, alpha: float, beta: float) -> float:
@@ -41,7 +31,7 @@ def best_chunks(algorithm: object, world_size: int, size: float, alpha: float, b
     ``algorithm(world_size, chunks)`` gives its coefficients: an entry of ``COEFFICIENTS`` that takes ``chunks``. It
     takes A + PK rounds of S/CK bytes each, so (A + PK)(alpha + S beta / CK), least at K = sqrt(A S beta / (P C alpha)).
 
-    >>> from ringzero.costs.coefficients import COEFFICIENTS
+    >>> from ringzero.costs.page.coefficients import COEFFICIENTS
     >>> round(best_chunks(COEFFICIENTS["broadcast"]["ring"], 8, 1e9, 5e-6, 1e-11), 1)
     109.5
     """

@@ -8,10 +8,11 @@
 Each split of training has its ratio, and the threshold where the ratio is 1: the tokens, width, layers or ranks from
 which on, or up to which, communication hides.
 
-data parallel, ZeRO-3, hybrid (HSDP), mixture of experts    tokens a GPU
-tensor and expert parallel                                  the width of the products, or the number of ranks
-ZeRO-3 with tensor parallel                                 tokens a GPU, at the best number of ranks for each
-pipeline                                                    layers a stage
+data parallel, ZeRO-3, hybrid (HSDP)    tokens a GPU
+tensor parallel                         the width of the products, or the number of ranks
+pipeline                                layers a stage
+
+``costs.experts`` asks the same of mixtures of experts, ``costs.zero3_with_tensor`` of ZeRO-3 with tensor parallelism.
 
 ``peak_flops`` is in FLOP/s of one GPU; give what your programs reach of it for a realistic answer. ``bandwidth`` is in
 bytes a second that one GPU sends while it receives as much: the bus bandwidth of a collective of the size at hand,
@@ -21,13 +22,11 @@ of one GPU in one step. Latency is in the bandwidth or left out, and so are atte
 compute without parameters. ValueError for an argument that is not above 0.
 
 The idea is that of the Ultra-Scale Playbook (Tazi et al. 2025, appendix), whose own formulas count elements where they
-say bytes (``costs.playbook``); here every size is in bytes. Mixtures, small groups and ZeRO-3 with tensor parallelism
-follow "How to Scale Your Model" (Austin et al. 2025).
+say bytes (``costs.playbook``); here every size is in bytes. Small groups follow "How to Scale
+Your Model" (Austin et al. 2025).
 """
 
-from math import sqrt
-
-from ringzero.costs.inputs import positive, ranks
+from ringzero.costs.page.inputs import positive, ranks
 
 
 def effective_bandwidth(coefficients: tuple[float, float, float], size: float, alpha: float, beta: float) -> float:
@@ -146,46 +145,10 @@ def min_tokens_for_hybrid(
     """
     inside = min_tokens_for_zero3(peak_flops, inside_bandwidth, ranks_per_node, bytes_per_element)
     across = min_tokens_for_data_parallel(peak_flops, across_bandwidth, nodes, bytes_per_element) / ranks_per_node
-    return _together(inside, across, concurrent)
+    return max(inside, across) if concurrent else inside + across
 
 
-def moe_data_parallel_ratio(
-    peak_flops: float,
-    bandwidth: float,
-    tokens: float,
-    experts: int,
-    active_experts: int,
-    world_size: int,
-    bytes_per_element: float = 2,
-) -> float:
-    """All-reduce of all experts' gradients over the backward pass of those a token visits: E/k times the dense ratio.
-
-    For the experts alone, replicated on every rank. ValueError if a token visits more experts than there are.
-    """
-    positive(tokens=tokens)
-    least = min_tokens_for_moe_data_parallel(
-        peak_flops, bandwidth, experts, active_experts, world_size, bytes_per_element
-    )
-    return least / tokens
-
-
-def min_tokens_for_moe_data_parallel(
-    peak_flops: float,
-    bandwidth: float,
-    experts: int,
-    active_experts: int,
-    world_size: int | None = None,
-    bytes_per_element: float = 2,
-) -> float:
-    """Tokens a GPU needs in a step so that the gradients of all experts hide. None: very many ranks."""
-    positive(experts=experts, active_experts=active_experts)
-    if active_experts > experts:
-        raise ValueError(f"active_experts is {active_experts}; a token visits at most all experts, {experts}")
-    dense = min_tokens_for_data_parallel(peak_flops, bandwidth, world_size, bytes_per_element)
-    return experts / active_experts * dense
-
-
-# ---- tensor and expert parallel: activations
+# ---- tensor parallel: activations
 
 
 def tensor_parallel_products(
@@ -236,37 +199,6 @@ def min_hidden_for_tensor_parallel(
     return bytes_per_element / 2 * (ranks(tensor_parallel) - 1) * peak_flops / bandwidth
 
 
-def tensor_parallel_attention_ratio(
-    peak_flops: float,
-    bandwidth: float,
-    hidden: float,
-    tensor_parallel: int,
-    kv_share: float = 1,
-    bytes_per_element: float = 2,
-) -> float:
-    """All-gather and reduce-scatter around attention over Q, K, V and projection: b (T-1) F / (2 (1 + g) h B).
-
-    ``kv_share`` g is key and value heads over query heads, 1 without grouped-query attention. The backward pass sends
-    as much (half as much again if the all-gathered activations were not kept) and computes twice as long.
-    """
-    positive(hidden=hidden)
-    least = min_hidden_for_tensor_parallel_attention(
-        peak_flops, bandwidth, tensor_parallel, kv_share, bytes_per_element
-    )
-    return least / hidden
-
-
-def min_hidden_for_tensor_parallel_attention(
-    peak_flops: float, bandwidth: float, tensor_parallel: int, kv_share: float = 1, bytes_per_element: float = 2
-) -> float:
-    """The hidden size from which on attention's two collectives fit behind its products."""
-    if not 0 < kv_share <= 1:
-        raise ValueError(f"kv_share is {kv_share}; give key and value heads over query heads, above 0 and at most 1")
-    # Two collectives; products with (1 + 2g) h and h columns.
-    one_product = min_hidden_for_tensor_parallel(peak_flops, bandwidth, tensor_parallel, bytes_per_element)
-    return one_product * 2 / (2 + 2 * kv_share)
-
-
 def tensor_parallel_mlp_ratio(
     peak_flops: float,
     bandwidth: float,
@@ -288,7 +220,7 @@ def min_ffn_for_tensor_parallel_mlp(
 ) -> float:
     """The width of the MLP from which on its two collectives fit behind its products."""
     one_product = min_hidden_for_tensor_parallel(peak_flops, bandwidth, tensor_parallel, bytes_per_element)
-    return one_product * 2 / _matrices(gated)
+    return one_product * 2 / matrices(gated)
 
 
 def max_tensor_parallel_degree(
@@ -300,142 +232,25 @@ def max_tensor_parallel_degree(
     14.0
     """
     positive(peak_flops=peak_flops, bandwidth=bandwidth, ffn=ffn, bytes_per_element=bytes_per_element)
-    return 1 + _matrices(gated) * ffn * bandwidth / (bytes_per_element * peak_flops)
-
-
-def expert_parallel_ratio(
-    peak_flops: float,
-    bandwidth: float,
-    ffn: float,
-    expert_parallel: int,
-    gated: bool = False,
-    bytes_per_element: float = 2,
-) -> float:
-    """All-to-alls of tokens to their experts and back over the experts' products: b (Z-1) F / (m Z ffn B).
-
-    Over Z ranks, each token is sent to each of its k experts and back, 2b k h (Z-1)/Z bytes, against 2m k h ffn FLOP:
-    experts, tokens and hidden size cancel. Experts are equally busy. ``ffn`` is the width of one of them.
-    """
-    positive(ffn=ffn)
-    return min_ffn_for_expert_parallel(peak_flops, bandwidth, expert_parallel, gated, bytes_per_element) / ffn
-
-
-def min_ffn_for_expert_parallel(
-    peak_flops: float,
-    bandwidth: float,
-    expert_parallel: int | None = None,
-    gated: bool = False,
-    bytes_per_element: float = 2,
-) -> float:
-    """The width of an expert from which on the all-to-alls fit behind the experts' products. None: very many ranks."""
-    return (
-        2 / _matrices(gated) * min_tokens_for_data_parallel(peak_flops, bandwidth, expert_parallel, bytes_per_element)
-    )
-
-
-# ---- ZeRO-3 with tensor parallel
-
-
-def mixed_ratio(
-    peak_flops: float,
-    zero_bandwidth: float,
-    tensor_bandwidth: float,
-    tokens: float,
-    ffn: float,
-    zero_ranks: int,
-    tensor_parallel: int,
-    gated: bool = False,
-    bytes_per_element: float = 2,
-    concurrent: bool = False,
-) -> float:
-    """Communication over the forward pass of an MLP on X ranks of ZeRO-3 by T of tensor parallelism.
-
-    Each shard gathers 1/T of the parameters, for the tokens of T ranks: ``zero3_ratio`` with T times the tokens. The
-    activations' collectives add ``tensor_parallel_mlp_ratio``. One after the other they count as the sum; with
-    ``concurrent``, on links of their own, as the longer.
-    """
-    positive(tokens=tokens)
-    ways = ranks(tensor_parallel)
-    parameters = zero3_ratio(peak_flops, zero_bandwidth, tokens * ways, zero_ranks, bytes_per_element)
-    activations = tensor_parallel_mlp_ratio(peak_flops, tensor_bandwidth, ffn, ways, gated, bytes_per_element)
-    return _together(parameters, activations, concurrent)
-
-
-def best_zero_degree(
-    batch_tokens: float,
-    ffn: float,
-    gpus: int,
-    zero_bandwidth: float,
-    tensor_bandwidth: float,
-    gated: bool = False,
-) -> float:
-    """Ranks of ZeRO-3 (a real number) that send least in all, when the other factor of ``gpus`` is tensor parallel.
-
-    sqrt(2 batch N Bz / (m ffn Bt)), where both ratios of ``mixed_ratio`` are equal. For many ranks of either, so that
-    (N-1)/N counts as 1. Where it is more than ``gpus``, ZeRO-3 alone sends least.
-
-    >>> round(best_zero_degree(4.19e6, 28672, 8960, zero_bandwidth=2, tensor_bandwidth=1))  # 2 axes of a torus and 1
-    1618
-    """
-    positive(batch_tokens=batch_tokens, ffn=ffn, gpus=gpus)
-    positive(zero_bandwidth=zero_bandwidth, tensor_bandwidth=tensor_bandwidth)
-    return sqrt(2 * batch_tokens * gpus * zero_bandwidth / (_matrices(gated) * ffn * tensor_bandwidth))
-
-
-def min_tokens_for_mixed(
-    peak_flops: float,
-    zero_bandwidth: float,
-    tensor_bandwidth: float,
-    ffn: float,
-    gated: bool = False,
-    bytes_per_element: float = 2,
-    concurrent: bool = False,
-) -> float:
-    """Tokens a GPU needs in a step so that ZeRO-3 with tensor parallelism hides, at the best degree of each.
-
-    2 b^2 F^2 / (m ffn Bz Bt) for many ranks of either, a quarter of that if ``concurrent``: below what ZeRO-3 alone
-    needs once the MLP is wide, because the square of F / B is over ``ffn``.
-    """
-    positive(peak_flops=peak_flops, ffn=ffn, bytes_per_element=bytes_per_element)
-    positive(zero_bandwidth=zero_bandwidth, tensor_bandwidth=tensor_bandwidth)
-    # ZeRO-3 needs tokens x T above the one, tensor parallelism T below ffn over the other.
-    tokens_and_ways = min_tokens_for_zero3(peak_flops, zero_bandwidth, None, bytes_per_element)
-    width_a_way = min_ffn_for_tensor_parallel_mlp(peak_flops, tensor_bandwidth, 2, gated, bytes_per_element)
-    return (1 if concurrent else 4) * tokens_and_ways * width_a_way / ffn
+    return 1 + matrices(gated) * ffn * bandwidth / (bytes_per_element * peak_flops)
 
 
 # ---- pipeline
 
 
 def pipeline_parallel_ratio(
-    peak_flops: float,
-    bandwidth: float,
-    hidden: float,
-    layers: float,
-    bytes_per_element: float = 2,
-    squares_per_layer: float = 16,
+    peak_flops: float, bandwidth: float, hidden: float, layers: float, bytes_per_element: float = 2
 ) -> float:
     """Sending the activations over the next stage's forward pass: b F / (2 * 16 h L B), for L layers a stage.
 
-    b tokens h bytes against 2 tokens 16 h^2 L FLOP: tokens cancel. ``squares_per_layer`` is a layer's parameters in
-    h^2: 16 with a gated MLP of width 4h, 12 without the gate.
+    b tokens h bytes against 2 tokens 16 h^2 L FLOP: tokens cancel. A layer with a gated MLP of width 4h has 16 h^2
+    parameters.
     """
-    positive(layers=layers)
-    return min_layers_for_pipeline(peak_flops, bandwidth, hidden, bytes_per_element, squares_per_layer) / layers
+    positive(peak_flops=peak_flops, bandwidth=bandwidth, hidden=hidden, layers=layers)
+    positive(bytes_per_element=bytes_per_element)
+    return bytes_per_element * peak_flops / (2 * 16 * hidden * layers * bandwidth)
 
 
-def min_layers_for_pipeline(
-    peak_flops: float, bandwidth: float, hidden: float, bytes_per_element: float = 2, squares_per_layer: float = 16
-) -> float:
-    """Layers a stage needs (a real number) so that sending its activations fits behind the next stage's work."""
-    positive(peak_flops=peak_flops, bandwidth=bandwidth, hidden=hidden)
-    positive(bytes_per_element=bytes_per_element, squares_per_layer=squares_per_layer)
-    return bytes_per_element * peak_flops / (2 * squares_per_layer * hidden * bandwidth)
-
-
-def _together(one, other, concurrent):
-    return max(one, other) if concurrent else one + other
-
-
-def _matrices(gated):
+def matrices(gated: bool) -> int:
+    """Of an MLP."""
     return 3 if gated else 2

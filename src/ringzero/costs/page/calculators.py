@@ -14,14 +14,14 @@ bars     ``x`` names the axis, ``bars`` are ``(name, values)``, stacked, ``parts
 everywhere in ``costs``; what is returned is in the unit that it names.
 """
 
-from ringzero.costs import alpha_beta, hardware, memory, overlap, throughput, transformer
-from ringzero.costs.coefficients import (
+from ringzero.costs.page import alpha_beta, hardware, memory, overlap, throughput, transformer
+from ringzero.costs.page.coefficients import (
     double_binary_tree_all_reduce,
     rabenseifner_all_reduce,
     recursive_doubling_all_reduce,
     ring_all_reduce,
 )
-from ringzero.costs.inputs import known, positive, ranks
+from ringzero.costs.page.inputs import known, positive, ranks
 
 # Layers, hidden size, heads, vocabulary, positions. Radford et al. 2019 (GPT-2); Brown et al. 2020, table 2.1 (GPT-3);
 # Korthikanti et al. 2022, table 3 (22B, 530B, 1T).

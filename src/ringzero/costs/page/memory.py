@@ -10,16 +10,10 @@ All sizes are in bytes on one GPU; GB is 1e9. What the allocator loses to fragme
 Rajbhandari et al., "ZeRO" (2020); Korthikanti et al., "Reducing Activation Recomputation" (2022).
 """
 
-from ringzero.costs.inputs import known, positive, ranks
+from ringzero.costs.page.inputs import known, positive, ranks
 
 FP32_NUMBERS = (("sgd", 0), ("momentum", 1), ("adam", 2), ("adamw", 2))  # that an optimizer keeps for each parameter
 RECOMPUTATIONS = (("none", "nothing"), ("selective", "attention's s x s matrices"), ("full", "the whole layer"))
-
-
-def tensor_bytes(elements: float, bytes_per_element: float) -> float:
-    """Bytes of a tensor. GPT-3's gradients: 175e9 elements of 2 bytes, 350 GB."""
-    positive(elements=elements, bytes_per_element=bytes_per_element)
-    return elements * bytes_per_element
 
 
 def bytes_per_param(
@@ -97,52 +91,6 @@ def communication_elements(
     _check_shards(stage, 1 if world_size is None else world_size, params)
     others = 1 if world_size is None else (world_size - 1) / world_size
     return (2, 2, micro_batches + 1, 3 * micro_batches)[stage] * params * others
-
-
-def deepspeed_zero2_bytes(
-    params: float, gpus_per_node: int = 1, nodes: int = 1, offload: str = "none", buffer_factor: float = 1.5
-) -> tuple[float, float]:
-    """``(cpu, gpu)`` bytes of a node and of a GPU as DeepSpeed's ZeRO-2 estimator counts them (memory.rst).
-
-    It differs from the ZeRO paper by design: 4 + 16/N bytes a parameter where the paper has 2 + 14/N. The 16-bit
-    gradients stay whole, fp32 ones are sharded beside them, and the CPU's part is raised by ``buffer_factor``.
-    ``offload`` is "none" or "optimizer". DeepSpeed prints GiB and writes GB.
-    """
-    positive(params=params, gpus_per_node=gpus_per_node, nodes=nodes)
-    gpus = gpus_per_node * nodes
-    both = (
-        ("none", (4 * gpus_per_node * params * buffer_factor, 4 * params + 16 * params / gpus)),
-        ("optimizer", (max(4 * gpus, 16) * params * buffer_factor, 2 * params)),
-    )
-    known(both, offload, "offload")
-    return dict(both)[offload]
-
-
-def deepspeed_zero3_bytes(
-    params: float,
-    largest_layer_params: float,
-    gpus_per_node: int = 1,
-    nodes: int = 1,
-    offload: str = "none",
-    zero_init: bool = True,
-    buffer_factor: float = 1.5,
-) -> tuple[float, float]:
-    """``(cpu, gpu)`` bytes of a node and of a GPU as DeepSpeed's ZeRO-3 estimator counts them (memory.rst).
-
-    18 bytes a parameter: 2 + 4 + 4 + 8, the gradient in fp32; the paper has 16. A layer being computed takes 4 more
-    for its parameters and gradients in 16 bits. ``offload`` is "none", "optimizer", or "all" for the parameters too.
-    Without ``zero_init`` every process of a node first builds the whole model in fp32 on the CPU.
-    """
-    positive(params=params, largest_layer_params=largest_layer_params, gpus_per_node=gpus_per_node, nodes=nodes)
-    offloads = (("none", 0), ("optimizer", 16), ("all", 18))
-    known(offloads, offload, "offload")
-    on_cpu = dict(offloads)[offload]
-    gpu = 4 * largest_layer_params + (18 - on_cpu) * params / (gpus_per_node * nodes)
-    offloaded = on_cpu * params / nodes
-    built = 4 * gpus_per_node * params
-    if zero_init:  # layer by layer
-        built = 4 * gpus_per_node * largest_layer_params if offload == "none" else 0
-    return max(offloaded, built) * buffer_factor, gpu
 
 
 def attention_activation_coefficient(heads: int, sequence: int, hidden: int) -> float:
@@ -248,97 +196,24 @@ def output_activation_bytes(
     tensor_parallel: int = 1,
     sequence_parallel: bool = False,
     bytes_per_element: float = 2,
-    logit_bytes: float = 4,
 ) -> float:
     """Bytes kept after the last layer: inputs of the LayerNorm and of the head, and the logits, in fp32 for the loss.
 
     4sbh(1 + v/h) with 16 bits, once for the whole model (Korthikanti et al. 2022, section 4.3).
     """
     positive(tokens=tokens, hidden=hidden, vocab=vocab, tensor_parallel=tensor_parallel)
-    positive(bytes_per_element=bytes_per_element, logit_bytes=logit_bytes)
+    positive(bytes_per_element=bytes_per_element)
     inputs = 2 * tokens * hidden * bytes_per_element / (tensor_parallel if sequence_parallel else 1)
-    return inputs + tokens * vocab * logit_bytes / tensor_parallel
+    return inputs + 4 * tokens * vocab / tensor_parallel
 
 
-def gathered_layer_bytes(largest_layer_params: float, prefetch: int = 1, bytes_per_element: float = 2) -> float:
-    """Bytes that ZeRO-3 holds unsharded: the layer being computed, ``prefetch`` layers ahead, one layer's gradient.
+def gathered_layer_bytes(largest_layer_params: float) -> float:
+    """Bytes that ZeRO-3 holds unsharded, in 16 bits: the layer being computed, the next one, one layer's gradient.
 
-    With no prefetch it is 4 bytes a parameter of the largest layer, DeepSpeed's convention.
+    DeepSpeed's convention is 4 bytes a parameter of the largest layer, without the next one.
     """
-    if not prefetch >= 0:
-        raise ValueError(f"prefetch is {prefetch}; give the number of layers gathered ahead, 0 or more")
-    return (2 + prefetch) * tensor_bytes(largest_layer_params, bytes_per_element)
-
-
-def training_parts(
-    params: float,
-    layers: int,
-    hidden: int,
-    heads: int,
-    sequence: int,
-    micro_batch: int = 1,
-    vocab: int = 0,
-    stage: int = 0,
-    world_size: int = 1,
-    tensor_parallel: int = 1,
-    recomputation: str = "none",
-    flash_attention: bool = True,
-    dropout: bool = False,
-    optimizer_bytes: float = 12,
-    fp32_gradient_accumulation: bool = False,
-    prefetch: int = 1,
-) -> list[tuple[str, float]]:
-    """Where the bytes of one GPU go when a transformer is trained in mixed precision, as ``(name, bytes)``.
-
-    It fits if their sum is below the GPU's memory, of which fragmentation and the CUDA context take some too.
-    ``world_size`` ranks of data parallelism share the model's states as ZeRO's ``stage`` says; ``tensor_parallel`` GPUs
-    share each of their parts, and the sequence between products. ``optimizer_bytes`` are those a parameter: 12 for
-    Adam, 4 + 4 a number kept (``bytes_per_param``). A layer is that of ``layer_activations``, its width 4h; ``vocab`` 0
-    leaves the head's activations out. "layer computed again" is what recomputation brings back, a layer at a time;
-    "gathered layers" is what stage 3 holds whole, ``prefetch`` layers ahead, for layers of equal size.
-
-    >>> for name, size in training_parts(8e9, 32, 4096, 32, 8192, vocab=128256, stage=3, world_size=64):
-    ...     print(f"{name}: {size / 1e9:.2f} GB")
-    parameters: 0.25 GB
-    gradients: 0.25 GB
-    optimizer: 1.50 GB
-    gathered layers: 1.50 GB
-    activations: 34.39 GB
-    layer computed again: 0.00 GB
-    head: 4.34 GB
-    """
-    positive(params=params, layers=layers, micro_batch=micro_batch, tensor_parallel=tensor_parallel)
-    if not optimizer_bytes >= 0:
-        raise ValueError(f"optimizer_bytes is {optimizer_bytes}; give 0 or more bytes a parameter")
-    if not vocab >= 0:
-        raise ValueError(f"vocab is {vocab}; give 0 or more; 0 leaves the head's activations out")
-    parameter, gradient, _ = bytes_per_param(fp32_gradient_accumulation=fp32_gradient_accumulation)
-    share = params / tensor_parallel
-    states = model_state_parts(share, stage, world_size, (parameter, gradient, optimizer_bytes))
-    tokens = micro_batch * sequence
-    kept, whole = [
-        activation_bytes(
-            tokens,
-            sequence,
-            hidden,
-            heads,
-            tensor_parallel=tensor_parallel,
-            sequence_parallel=True,
-            recomputation=how,
-            flash_attention=flash_attention,
-            dropout=dropout,
-        )
-        for how in (recomputation, "none")
-    ]
-    return [
-        ("parameters", states[0]),
-        ("gradients", states[1]),
-        ("optimizer", states[2]),
-        ("gathered layers", gathered_layer_bytes(share / layers, min(prefetch, layers - 1)) if stage == 3 else 0.0),
-        ("activations", layers * kept),
-        ("layer computed again", whole - kept),
-        ("head", output_activation_bytes(tokens, hidden, vocab, tensor_parallel, True) if vocab else 0.0),
-    ]
+    positive(largest_layer_params=largest_layer_params)
+    return 3 * 2 * largest_layer_params
 
 
 def _parts_per_param(stage, world_size, each):

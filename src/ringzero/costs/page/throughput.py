@@ -14,13 +14,10 @@ compared: which parameters count (with the input embedding or not), and whether 
 Chowdhery et al. 2022 (MFU); Narayanan et al. 2021 (equations 3 and 4: ``transformer.hardware_flops`` with "full").
 """
 
-from ringzero.costs import transformer
-from ringzero.costs.inputs import positive
+from ringzero.costs.page import transformer
+from ringzero.costs.page.inputs import positive
 
 DAY = 24 * 3600  # seconds
-
-
-# ---- FLOPs
 
 
 def matmul_params(
@@ -64,90 +61,6 @@ def utilization(flops_per_token: float, tokens_per_second: float, gpus: int, pea
     """
     positive(flops_per_token=flops_per_token, tokens_per_second=tokens_per_second)
     return transformer.utilization(flops_per_token * tokens_per_second, 1.0, gpus, peak_flops)
-
-
-# ---- batches
-
-
-def data_parallel_degree(
-    gpus: int, tensor_parallel: int = 1, pipeline_parallel: int = 1, context_parallel: int = 1
-) -> int:
-    """Copies of the model on ``gpus`` GPUs. Raises ValueError unless a copy's GPUs divide them."""
-    positive(gpus=gpus, tensor_parallel=tensor_parallel)
-    positive(pipeline_parallel=pipeline_parallel, context_parallel=context_parallel)
-    copy = tensor_parallel * pipeline_parallel * context_parallel
-    if gpus % copy:
-        raise ValueError(
-            f"gpus is {gpus}; tensor x pipeline x context parallel is {copy} GPUs for a copy of the model: "
-            "give a multiple of that"
-        )
-    return gpus // copy
-
-
-def parallel_world_size(
-    data_parallel: int = 1, tensor_parallel: int = 1, pipeline_parallel: int = 1, context_parallel: int = 1
-) -> int:
-    """GPUs that these degrees of parallelism take together. Experts lie on the data-parallel ranks and add none."""
-    positive(data_parallel=data_parallel, tensor_parallel=tensor_parallel)
-    positive(pipeline_parallel=pipeline_parallel, context_parallel=context_parallel)
-    return data_parallel * tensor_parallel * pipeline_parallel * context_parallel
-
-
-def global_batch_sequences(
-    micro_batch: int,
-    accumulation: int,
-    gpus: int,
-    tensor_parallel: int = 1,
-    pipeline_parallel: int = 1,
-    context_parallel: int = 1,
-) -> int:
-    """Sequences in a step: ``accumulation`` micro-batches of ``micro_batch`` sequences on each data-parallel rank."""
-    positive(micro_batch=micro_batch, accumulation=accumulation)
-    copies = data_parallel_degree(gpus, tensor_parallel, pipeline_parallel, context_parallel)
-    return micro_batch * accumulation * copies
-
-
-def global_batch_tokens(micro_batch: int, accumulation: int, data_parallel: int, sequence: int) -> int:
-    """Tokens in a step, of all ranks together."""
-    positive(micro_batch=micro_batch, accumulation=accumulation, data_parallel=data_parallel, sequence=sequence)
-    return micro_batch * accumulation * data_parallel * sequence
-
-
-def tokens_per_gpu(batch_tokens: float, gpus: int) -> float:
-    """Tokens of a step for each GPU, whatever the parallelism: the ``tokens`` of ``costs.overlap``."""
-    positive(batch_tokens=batch_tokens, gpus=gpus)
-    return batch_tokens / gpus
-
-
-def tokens_per_second_per_gpu(batch_tokens: float, step_seconds: float, gpus: int) -> float:
-    """Tokens a second and GPU, of a step of ``batch_tokens`` tokens in ``step_seconds`` on ``gpus`` GPUs."""
-    positive(step_seconds=step_seconds)
-    return tokens_per_gpu(batch_tokens, gpus) / step_seconds
-
-
-# ---- time and money
-
-
-def training_days(flops: float, gpus: int, achieved_flops: float) -> float:
-    """Days for ``flops`` FLOP on ``gpus`` GPUs of ``achieved_flops`` FLOP/s each (Narayanan et al. 2021, equation 4).
-
-    >>> round(training_days(8 * 175e9 * 300e9, 1024, 140e12))  # GPT-3 with full recomputation: 8 FLOP, not 6
-    34
-    """
-    positive(flops=flops, gpus=gpus, achieved_flops=achieved_flops)
-    return flops / (gpus * achieved_flops) / DAY
-
-
-def days_from_throughput(tokens: float, tokens_per_second: float) -> float:
-    """Days for ``tokens`` tokens at ``tokens_per_second``, of all GPUs together."""
-    positive(tokens=tokens, tokens_per_second=tokens_per_second)
-    return tokens / tokens_per_second / DAY
-
-
-def days_from_gpu_hours(gpu_hours: float, gpus: int) -> float:
-    """Days that ``gpus`` GPUs take for ``gpu_hours``."""
-    positive(gpu_hours=gpu_hours, gpus=gpus)
-    return gpu_hours / gpus / 24
 
 
 def run_cost(

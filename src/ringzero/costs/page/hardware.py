@@ -9,7 +9,7 @@ sparsity" is twice as much. Per GPU: 72 PFLOP/s is a server of eight B300, in 8 
 link's "900 GB/s" counts both ways, a PCIe slot's 63 GB/s one. GB is 1e9 bytes. As of August 2026.
 """
 
-from ringzero.costs.inputs import known, positive
+from ringzero.costs.page.inputs import known, positive
 
 
 def _gpu(year, tflops, nvlink, memory, memory_bandwidth, pcie, source):
@@ -131,24 +131,3 @@ def infiniband(generation: str) -> float:
     """GB/s in each direction of a 4x port: "EDR", "HDR", ... Raises ValueError for one not in the table."""
     known(INFINIBAND_GB_PER_S, generation.upper(), "InfiniBand generation")
     return dict(INFINIBAND_GB_PER_S)[generation.upper()]
-
-
-def peak_flops_from_clock(clock_hz: float, fma_per_tensor_core_per_cycle: float, tensor_cores: int) -> float:
-    """FLOP/s of a GPU at a clock: each fused multiply-add is two FLOP.
-
-    >>> peak_flops_from_clock(1.83e9, 512, tensor_cores=528) / 1e12  # H100, 132 SMs of 4 tensor cores at boost clock
-    989.42976
-    """
-    positive(clock_hz=clock_hz, tensor_cores=tensor_cores)
-    positive(fma_per_tensor_core_per_cycle=fma_per_tensor_core_per_cycle)
-    return clock_hz * fma_per_tensor_core_per_cycle * 2 * tensor_cores
-
-
-def nvlink_from_lanes(gb_per_s_per_lane: float, lanes: int, links: int) -> float:
-    """GB/s in each direction of a GPU's ``links`` links of ``lanes`` lanes. Give one direction's rate of a lane.
-
-    >>> nvlink_from_lanes(3.125, lanes=8, links=6)  # NVLink 2, V100
-    150.0
-    """
-    positive(gb_per_s_per_lane=gb_per_s_per_lane, lanes=lanes, links=links)
-    return gb_per_s_per_lane * lanes * links
