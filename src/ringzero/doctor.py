@@ -165,7 +165,7 @@ def leftovers() -> Finding:
 
 @check
 def temporary() -> Finding:
-    from ringzero.processes import fence
+    from ringzero.boxes import fence
 
     if said := fence.why_not_in_the_usual_folder():
         fix = "export TMPDIR=/t, or another folder with so short a name, where it should have its files elsewhere"
@@ -219,7 +219,7 @@ HOW = "memory and disk are looked at twice a second, and what takes more is ende
 
 @check
 def sandbox() -> Finding:
-    from ringzero.processes import sandbox as boxes
+    from ringzero.boxes import sandbox as boxes
 
     there = importlib.util.find_spec("nbgrader") is not None  # else the check "grading" says so
     box, clock = _limits_in_force() if there else (boxes.Limits(), "")

@@ -10,9 +10,9 @@ import nbformat
 import pytest
 
 from ringzero.authoring import submission
+from ringzero.boxes import sandbox
 from ringzero.connect import gradescope
 from ringzero.grading import course as courses
-from ringzero.processes import sandbox
 from tests.grading.test_grading import TOP
 
 LAB = "03_cost_models"

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from ringzero import doctor
 from ringzero.cli import main
-from ringzero.processes import sandbox
+from ringzero.boxes import sandbox
 
 NAMES = ["Python", "torch", "GPUs", "cores", "memory", "ports", "ranks", "leftover ranks", "temporary files", "book",
          "labs", "grading"]  # fmt: skip

@@ -32,7 +32,7 @@ from ringzero.authoring import sample_class
 from ringzero.grading import ahead, autograde, execute, run_notebook
 from ringzero.grading import course as courses
 from ringzero.grading.verdict import Verdict
-from ringzero.processes import sandbox
+from ringzero.boxes import sandbox
 from tests.generated_profiles import Job, on_cpus, save
 from tests.grading.test_grading import LAB, TOP, make_course
 

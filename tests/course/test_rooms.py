@@ -227,8 +227,8 @@ ONE_BAD_LINE = {
     "a page": ("book/11_zero.md", "from ringzero.bench import steps", "book may not import bench"),
     "a lab": ("solutions/06_zero.py", "from ringzero.grading import verdict", "solutions may not import grading"),
     "a circle in a room": (
-        "src/ringzero/processes/leftovers.py",
-        "from ringzero.processes.fence import Fence",
+        "src/ringzero/boxes/sandbox.py",
+        "from ringzero.boxes.memory_watch import MemoryWatch",
         "a circle of imports",
     ),
     "by the package": ("src/ringzero/figures/palette.py", "from ringzero.figures import chart", "a circle of imports"),

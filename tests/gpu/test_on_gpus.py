@@ -15,8 +15,8 @@ import torch
 import torch.distributed as dist
 
 from ringzero import launch
+from ringzero.boxes import sandbox
 from ringzero.grading import build_labs
-from ringzero.processes import sandbox
 from ringzero.ranks import devices, pool
 from ringzero.ranks.pool import torchrun_command
 from tests.strict.test_strict import WRAPPED, every_algorithm, train

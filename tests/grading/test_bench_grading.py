@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from ringzero.bench import grading as bench
+from ringzero.boxes import sandbox
 from ringzero.cli import main
 from ringzero.grading import build_labs
-from ringzero.processes import sandbox
 from tests.grading.test_grading import LAB, Handed, source
 
 pytestmark = pytest.mark.skipif(sandbox.missing_ability() is not None, reason="needs a sandbox; see ringzero doctor")

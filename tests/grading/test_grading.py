@@ -22,11 +22,11 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.utils import compute_checksum
 
 from ringzero.authoring import sample_class
+from ringzero.boxes import sandbox
+from ringzero.boxes.fence import Fence
 from ringzero.grading import course as courses
 from ringzero.grading import verdict
 from ringzero.grading.provisioner import BoxedKernelManager
-from ringzero.processes import sandbox
-from ringzero.processes.fence import Fence
 
 LAB = "tiny"
 CELL_SECONDS = 10.0

@@ -23,10 +23,10 @@ from nbconvert.exporters import HTMLExporter
 from nbformat.v4 import new_code_cell, new_notebook
 
 from ringzero.authoring import submission
+from ringzero.boxes import sandbox
+from ringzero.boxes.fence import MARK
 from ringzero.grading import course as courses
 from ringzero.grading import verdict, withheld
-from ringzero.processes import sandbox
-from ringzero.processes.fence import MARK
 from tests.grading.test_grading import TOP, metadata
 from tests.in_turn import in_turn
 

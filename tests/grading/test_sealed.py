@@ -8,11 +8,11 @@ from click.testing import CliRunner
 
 from ringzero import cli
 from ringzero.authoring import submission
+from ringzero.boxes import sandbox
 from ringzero.grading import build_labs, fingerprint, seal
 from ringzero.grading import course as courses
 from ringzero.lab import Check, hidden
 from ringzero.lab.subjects import prices
-from ringzero.processes import sandbox
 
 
 def test_a_secret_is_made_once_and_regrades(tmp_path, monkeypatch):

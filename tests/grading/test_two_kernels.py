@@ -14,8 +14,8 @@ import pytest
 
 from ringzero import launch
 from ringzero.authoring import submission
+from ringzero.boxes import sandbox
 from ringzero.grading import build_labs, course, kernels
-from ringzero.processes import sandbox
 from ringzero.ranks import pool
 
 LAB = "02_ring_allreduce"

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from ringzero.boxes import sandbox
 from ringzero.lab import apart, handle, packed
 from ringzero.lab.parameters import GraderFault, LabError
-from ringzero.processes import sandbox
 from ringzero.ranks import by_value
 
 boxed = pytest.mark.skipif(sandbox.missing_ability() is not None, reason=f"{sandbox.missing_ability()}")

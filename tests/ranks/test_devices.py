@@ -3,7 +3,7 @@
 import pytest
 
 from ringzero import lab
-from ringzero.processes import sandbox
+from ringzero.boxes import sandbox
 from ringzero.ranks import devices
 
 

@@ -20,8 +20,7 @@ import torch
 import torch.distributed as dist
 
 from ringzero import RankError, Ranks, RankTimeout, launch
-from ringzero.processes import plain
-from ringzero.ranks import call, pool
+from ringzero.ranks import call, plain_data, pool
 
 
 def everything(word, number):
@@ -130,7 +129,7 @@ def test_a_file_that_is_no_result_is_refused(tmp_path):
     for content in (b"", b"{}", b"\x80\x04K\x01.", b"\xff" * 64):
         (tmp_path / "result").write_bytes(content)
         with pytest.raises(ValueError, match="does not hold plain data"):
-            plain.load(tmp_path / "result")
+            plain_data.load(tmp_path / "result")
 
 
 def fail_on_rank_1():

@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 from ringzero.authoring import submission
+from ringzero.boxes import sandbox
 from ringzero.grading import build_labs
 from ringzero.grading.course import CONFIG, GRADEBOOK, Course, repository, table
-from ringzero.processes import sandbox
 
 SAMPLE = "sample_"  # the sample students' names start so; others are never touched
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 import click
 
 from ringzero.bench import options, results
-from ringzero.processes import sandbox
+from ringzero.boxes import sandbox
 
 OURS, TRUSTED, STOCK = "in sandboxes", "without sandboxes", "stock nbgrader, cold torchrun"
 STOCK_CONFIG = """

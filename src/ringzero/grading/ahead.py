@@ -18,11 +18,11 @@ from contextlib import contextmanager
 import dask
 from dask.distributed import Client, LocalCluster, TimeoutError
 
+from ringzero.boxes import sandbox
+from ringzero.boxes.fence import end_leftovers
 from ringzero.grading import run_notebook
 from ringzero.grading.fingerprint import of_package
 from ringzero.grading.kernels import Settings
-from ringzero.processes import sandbox
-from ringzero.processes.fence import end_leftovers
 
 EACH_WORKER = 16  # notebooks under way or done: so many can a slow one hold up
 ANSWER_SECONDS = 20  # how long a scheduler may take to answer, and to have a worker

@@ -33,6 +33,7 @@ from nbgrader.utils import parse_utc, rmtree
 from traitlets import Bool, Integer, TraitError, Unicode
 from traitlets.config import catch_config_error
 
+from ringzero.boxes.fence import end_leftovers, why_not_in_the_usual_folder
 from ringzero.grading import durable, last_grading, one_at_a_time, stopped, verdict
 from ringzero.grading.course import Course
 from ringzero.grading.execute import ExecuteWithPapermill
@@ -43,7 +44,6 @@ from ringzero.grading.progress import Progress
 from ringzero.grading.read_submission import id_of, why_invalid
 from ringzero.grading.restore import sources_of
 from ringzero.grading.validate import TABLE, ShowsTables
-from ringzero.processes.fence import end_leftovers, why_not_in_the_usual_folder
 from ringzero.processes.leftovers import regular
 
 LONGEST_TIME = 100  # characters

@@ -31,12 +31,13 @@ from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import Engine, papermill_engines
 from traitlets import TraitError
 
+from ringzero.boxes import sandbox
+from ringzero.boxes.faults import GraderFault
+from ringzero.boxes.fence import MARK
 from ringzero.grading import readable, verdict
 from ringzero.grading.provisioner import BoxedKernelManager
 from ringzero.grading.settle import add_error
-from ringzero.processes import die_with_parent, sandbox
-from ringzero.processes.faults import GraderFault
-from ringzero.processes.fence import MARK
+from ringzero.processes import die_with_parent
 
 ENGINE = "ringzero-grading"
 STUDENT, TESTS, RANKS = "student", "tests", "ranks"  # folders: of the kernels' files, and of all that ranks write

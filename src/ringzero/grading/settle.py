@@ -6,8 +6,8 @@ import re
 from nbformat.v4 import new_output
 from nbgrader import utils
 
+from ringzero.boxes.faults import GraderFault
 from ringzero.grading import verdict, withheld
-from ringzero.processes.faults import GraderFault
 
 SIGNS = {  # words in the reasons of a check's table, or in its error, that mean more than a wrong result
     verdict.LIMIT: re.compile(r"no end after \d+ s: .*|\S+ cannot be had .*: it did not answer in \d+ s"),

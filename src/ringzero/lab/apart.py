@@ -15,10 +15,10 @@ import sys
 import tempfile
 from typing import Any
 
+from ringzero.boxes import sandbox
 from ringzero.lab import handle, packed, students_kernel
 from ringzero.lab.budget import call_seconds
 from ringzero.lab.parameters import GraderFault, LabError, notebook_names
-from ringzero.processes import sandbox
 
 LARGEST_ANSWER = 1_000_000  # bytes
 IN_THE_BOX = """

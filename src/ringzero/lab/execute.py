@@ -16,8 +16,8 @@ from ringzero.lab.handle import Handle
 from ringzero.lab.on_rank import GO_ON, entered, play
 from ringzero.lab.parameters import GraderFault
 from ringzero.lab.runs import Run
-from ringzero.processes import plain, sandbox
-from ringzero.ranks import RankError, RankTimeout
+from ringzero.processes import box
+from ringzero.ranks import RankError, RankTimeout, plain_data
 from ringzero.record.operation import Operation
 
 MOST_ENDED = 4  # cases of a check that end a process; new ones take seconds, and what is left is not run
@@ -53,7 +53,8 @@ def _launch(runs, students, harness, device, ended):
     name, ranks = students[0].name, runs[0].world_size
     seconds = budget.call_seconds(ranks) * runs[0].patience
     with tempfile.TemporaryDirectory(prefix="ringzero-lab-") as directory:
-        sandbox.open_to_ranks(directory)
+        if (asked := box.asked_for()) is not None:
+            asked.give(Path(directory))
         start, error, printed = time.time(), None, []
         try:
             done = ringzero.launch(
@@ -176,6 +177,6 @@ def _report(directory, index, rank):
     try:
         if path.lstat().st_size > LARGEST_REPORT:
             return None
-        return plain.load(path)
+        return plain_data.load(path)
     except (FileNotFoundError, OSError, ValueError):
         return None

@@ -14,7 +14,7 @@ import queue
 import time
 from typing import Any
 
-from ringzero.processes.sandbox import STUDENTS_KERNEL
+from ringzero.boxes.sandbox import STUDENTS_KERNEL
 from ringzero.record import sources
 
 ANSWER_SECONDS = 30.0

@@ -20,8 +20,7 @@ from typing import Any
 
 from ringzero import processes
 from ringzero.explain import deadlock, queues, report
-from ringzero.processes import plain
-from ringzero.ranks import devices, pool, under_torchrun, warm_rank
+from ringzero.ranks import devices, plain_data, pool, under_torchrun, warm_rank
 from ringzero.record import export, recorder, sources
 from ringzero.record.operation import Operation, what_is_missing
 
@@ -273,7 +272,7 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
     returns, trace, strict = [], [], devices.is_strict(message["device"])
     for rank in range(world_size):
         try:
-            returns.append(None if rank in lost else plain.load(call / f"{rank}.result"))
+            returns.append(None if rank in lost else plain_data.load(call / f"{rank}.result"))
         except ValueError as error:
             raise RankError(f"rank {rank} left a result that cannot be read: {error}", rank, output) from None
         if message["trace"] or strict:

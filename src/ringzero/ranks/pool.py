@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ringzero import processes
-from ringzero.processes import sandbox
+from ringzero.processes import box
 from ringzero.ranks import warm_rank
 
 INTERPRETERS = 2  # see ``warm_rank``
@@ -45,7 +45,7 @@ def acquire(world_size: int, job: bytes = b"") -> "Pool":
         stop()
     if _current is None or _current.owner != os.getpid():
         lender = os.environ.get(LENDER)
-        if lender and world_size <= RANKS and sandbox.limits_asked_for() is None:
+        if lender and world_size <= RANKS and box.asked_for() is None:
             _current = Borrowed(lender)
         else:
             _current = Pool(max(world_size, RANKS), job=job)
@@ -74,7 +74,7 @@ class Pool:
     def __init__(self, world_size: int, warm: bool = True, job: bytes = b""):
         self.world_size = world_size
         self.owner = os.getpid()
-        self.in_a_box = sandbox.limits_asked_for() is not None
+        self.box = box.asked_for()
         self.broken = False  # a rank is gone or out of step: end this pool, start another
         self.agent: subprocess.Popen[bytes] | None = None  # torchrun
         self.workers: list[socket.socket] = []  # by rank
@@ -94,18 +94,19 @@ class Pool:
         with contextlib.closing(listener):
             address = self.directory / "pool.sock"
             listener.bind(str(address))
-            sandbox.open_to_ranks(self.directory, address)
+            self._give_to_ranks(self.directory, address)
             listener.listen(self.world_size)
             listener.settimeout(0.1)
             # While a submission is graded, two pools start at the same time: the one in a box imports torch twice, not
             # three times. Only on Linux, where boxes are: elsewhere it may not be safe to fork torchrun's threads.
-            worker = [*(FORKED if self.in_a_box else STARTED), str(address), str(self.world_size), *options]
+            worker = [*(FORKED if self.box else STARTED), str(address), str(self.world_size), *options]
             torchrun = torchrun_command(min(INTERPRETERS, self.world_size), self.directory / "logs")
+            command = [*torchrun, *worker]
             # torch._dynamo makes a folder for inductor's files when it is imported: it goes with the pool.
             cache = {"TORCHINDUCTOR_CACHE_DIR": str(self.directory / "inductor")}
             with open(self.directory / "torchrun.log", "wb") as log:
                 self.agent = subprocess.Popen(
-                    self._in_its_box([*torchrun, *worker]),
+                    self.box.enclosed(command, [Path(tempfile.gettempdir())]) if self.box else command,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -136,12 +137,11 @@ class Pool:
         for rank, connection in enumerate(workers):
             self._selector.register(connection, selectors.EVENT_READ, rank)
 
-    def _in_its_box(self, command: list[str]) -> list[str]:
-        """The command, in a box if this process was asked to trust no rank."""
-        limits = sandbox.limits_asked_for()
-        if limits is None:
-            return command
-        return sandbox.enclosed(command, [Path(tempfile.gettempdir())], limits)
+    def _give_to_ranks(self, *paths: Path) -> None:
+        """Let ranks in a box use these files and folders; others can anyway."""
+        if self.box is not None:
+            for path in paths:
+                self.box.give(path)
 
     def _start_failure(self) -> str:
         said = (self.directory / "torchrun.log").read_text(errors="replace")[-3000:]
@@ -171,7 +171,7 @@ class Pool:
         # A name that a rank of an earlier call cannot have known: it could have put a link there, to anywhere.
         directory = Path(tempfile.mkdtemp(prefix="call-", dir=self.directory))
         (directory / "tmp").mkdir()
-        sandbox.open_to_ranks(directory, directory / "tmp")
+        self._give_to_ranks(directory, directory / "tmp")
         try:
             yield directory
         finally:
@@ -226,7 +226,7 @@ class Borrowed(Pool):
 
     def __init__(self, lender: str):
         self.owner = os.getpid()
-        self.in_a_box = self.broken = False
+        self.box, self.broken = None, False
         self._selector = selectors.DefaultSelector()
         self._lender = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._lender.connect(lender)
@@ -263,7 +263,8 @@ def torchrun_command(workers: int, log_directory: str | Path) -> list[str]:
 def rank_environment(world_size: int, interface: str | None = None) -> dict[str, str]:
     """The environment of a new rank; ``interface`` is its node's to the other nodes. What the user has set stays,
     but in a box, where it may hold secrets."""
-    environment = sandbox.environment_of_ranks()
+    asked = box.asked_for()
+    environment = dict(os.environ) if asked is None else asked.environment()
     environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // world_size)))
     for name, size in KEPT.items():
         environment.setdefault(name, str(size))

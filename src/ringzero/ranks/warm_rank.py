@@ -220,7 +220,7 @@ def run_job(rank: int, job: dict[str, Any], call: Path) -> int:
     """Run the pickled function as ``rank`` of ``job["world_size"]``; 0 if it returned and its result is written."""
     import cloudpickle
 
-    from ringzero.processes import plain
+    from ringzero.ranks import plain_data
     from ringzero.record import sources
 
     ranks_per_node = _ranks_per_node(job)
@@ -245,7 +245,7 @@ def run_job(rank: int, job: dict[str, Any], call: Path) -> int:
         result = function(*args)
         devices.leave(job["device"])
         unfinished = call / f"{rank}.unfinished"
-        plain.dump(result, unfinished)
+        plain_data.dump(result, unfinished)
         unfinished.rename(call / f"{rank}.result")
         # A rank that exits closes its connections: wait until all ranks are done with them.
         _wait_for_all("done", store, rank, job, call)

@@ -8,7 +8,7 @@ from types import TracebackType
 
 import psutil
 
-from ringzero.processes.sandbox import LOOK_SECONDS
+from ringzero.boxes.sandbox import LOOK_SECONDS
 
 BYTES_OF_A_FILE = 4096  # so much counts a file at least: an empty one takes one of the disk's inodes
 
