@@ -45,7 +45,7 @@ INTERRUPT_SECONDS = 5  # how long an interrupted cell has to stop before the ker
 # Where all ranks of checks would import the same thing, they start with it.
 RANKS_FOR_CHECKS = """from ringzero.ranks import pool, warm_rank
 warm_rank.import_once(["ringzero.lab.checks"])
-pool.wished.add("ringzero.lab.on_rank")
+pool.imports.append("ringzero.lab.on_rank")
 pool.acquire(1)
 del pool, warm_rank"""
 MOST_OUTPUTS = 20  # times the output limit: what all cells of a notebook may print

@@ -23,6 +23,8 @@ from types import TracebackType
 from typing import Any
 
 from ringzero.ranks import call, node, pool
+from ringzero.ranks.job import Job
+from ringzero.ranks.results import Ranks
 
 NEW_NETWORK = ("unshare", "--user", "--map-root-user", "--net")
 UNITS = {"bit": 1, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
@@ -102,13 +104,14 @@ class Cluster:
         timeout: float = 60.0,
         trace: bool = False,
         may_lose: bool = False,
-    ) -> call.Ranks:
+    ) -> Ranks:
         """``ringzero.launch`` on all ranks of this cluster, on the CPU. Node n has the ranks n·r to n·r + r - 1.
 
         The ranks are those of ``launch``: for each call, a fork of each enters its node.
         """
-        job = call.prepare(fn, args, self.world_size, timeout)
-        return call.on_warm_ranks(job, self.world_size, "cpu", timeout, trace, may_lose, tuple(self._holders))
+        pickled = call.prepare(fn, args, self.world_size, timeout)
+        job = Job(self.world_size, "cpu", timeout, bool(trace), bool(may_lose), tuple(self._holders))
+        return call.on_ranks(pickled, job)
 
     def run(self, *command: str, timeout: float = 120.0) -> list[str]:
         """Run a command on every node at once, as Slurm's ``srun`` does; the nodes' outputs, a list of strings.

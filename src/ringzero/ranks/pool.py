@@ -35,11 +35,11 @@ LOOPBACK = {"linux": "lo", "darwin": "lo0"}  # the interface's name
 START_SECONDS = 600.0  # far above what torchrun takes on a busy machine; one that fails ends and is seen at once
 GOODBYE_SECONDS = 5.0  # for a worker to end what its call started
 _current: "Pool | None" = None  # the pool of this process
-wished: set[str] = set()  # modules that ranks of this process's pools had to import; later pools start with them
+imports = [*warm_rank.WARM]  # what ranks of new pools have imported before they are forked
 
 
-def acquire(world_size: int, job: bytes = b"") -> "Pool":
-    """This process's pool, if it lives and has at least ``world_size`` ranks, else a new one, made for ``job``."""
+def acquire(world_size: int) -> "Pool":
+    """This process's pool, if it lives and has at least ``world_size`` ranks, else a new one."""
     global _current
     if _current is not None and (_current.world_size < world_size or not _current.alive()):
         stop()
@@ -48,7 +48,7 @@ def acquire(world_size: int, job: bytes = b"") -> "Pool":
         if lender and world_size <= RANKS and box.asked_for() is None:
             _current = Borrowed(lender)
         else:
-            _current = Pool(max(world_size, RANKS), job=job)
+            _current = Pool(max(world_size, RANKS))
     return _current
 
 
@@ -67,11 +67,10 @@ class Pool:
     """``world_size`` ranks under ``torchrun``, connected to this process by a Unix socket.
 
     The ranks end when ``close`` is called and when this process ends, however it ends. Ranks that are not ``warm``
-    import torch anew in every call. Those that are have torch, what the first ``job`` will import as far as can be
-    seen, and what ranks of other pools of this process had to import.
+    import torch anew in every call.
     """
 
-    def __init__(self, world_size: int, warm: bool = True, job: bytes = b""):
+    def __init__(self, world_size: int, warm: bool = True):
         self.world_size = world_size
         self.owner = os.getpid()
         self.box = box.asked_for()
@@ -84,12 +83,12 @@ class Pool:
         self.directory = Path(tempfile.mkdtemp(prefix="ringzero-", dir=processes.short_temporary_folder()))
         self._selector = selectors.DefaultSelector()
         try:
-            self._start([*warm_rank.foreseen(job), *sorted(wished)] if warm else ["--cold"])
+            self._start(imports if warm else [])
         except BaseException:
             self.close()
             raise
 
-    def _start(self, options: list[str]) -> None:
+    def _start(self, modules: list[str]) -> None:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with contextlib.closing(listener):
             address = self.directory / "pool.sock"
@@ -99,7 +98,7 @@ class Pool:
             listener.settimeout(0.1)
             # While a submission is graded, two pools start at the same time: the one in a box imports torch twice, not
             # three times. Only on Linux, where boxes are: elsewhere it may not be safe to fork torchrun's threads.
-            worker = [*(FORKED if self.box else STARTED), str(address), str(self.world_size), *options]
+            worker = [*(FORKED if self.box else STARTED), str(address), str(self.world_size), *modules]
             torchrun = torchrun_command(min(INTERPRETERS, self.world_size), self.directory / "logs")
             command = [*torchrun, *worker]
             # torch._dynamo makes a folder for inductor's files when it is imported: it goes with the pool.
