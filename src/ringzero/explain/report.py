@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ringzero import processes
 from ringzero.explain.diagnose import diagnose, difference
-from ringzero.explain.sentences import last_call
 from ringzero.explain.state import RankState
+from ringzero.explain.words import last_call
 from ringzero.record import recorder, sources
 
 QUEUES = "queues"  # the file in a call's folder that says: the ranks' operations go through queues, as on NCCL

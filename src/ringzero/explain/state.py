@@ -126,11 +126,11 @@ def _headers(rank, peer):
     return [op for op in rank.communication if op.kind == HEADER and op.peer_rank == peer]
 
 
-def unwaited(ranks: list[RankState]) -> Iterator[tuple[int, Operation, int, Operation]]:
-    """Messages that have both ends, of which one was never waited for: ``(rank, that end, other rank, its end)``."""
-    for (src, dst, *_), (sends, receives) in pairs(rank.calls for rank in ranks).items():
+def unwaited(ranks: list[RankState]) -> Iterator[tuple[Operation, Operation]]:
+    """Messages that have both ends, of which one was never waited for: ``(that end, the other end)``."""
+    for sends, receives in pairs(rank.calls for rank in ranks).values():
         for sent, received in zip(sends, receives, strict=False):
             if sent.wait is None and received.wait is not None:
-                yield src, sent, dst, received
+                yield sent, received
             if received.wait is None and sent.wait is not None:
-                yield dst, received, src, sent
+                yield received, sent
