@@ -51,7 +51,7 @@ class Pending:
         self.recorded: tuple[Any, int | None] | None = None
         self.error: BaseException | None = None
         self.results: Tensors = []
-        self._over = threading.Event()
+        self._over, self._settling = threading.Event(), threading.Lock()
 
     def __str__(self) -> str:
         return f"the {self.kind} ({self.place})"
@@ -96,11 +96,12 @@ class Pending:
         self._over.wait()
         if self.error is not None:
             raise self.error
-        if not self.settled:
-            self.settled = True
-            for output, result in zip(self.outputs, self.results, strict=True):
-                output.copy_(result)
-            self.outputs, self.given, self.results = [], [], []
+        with self._settling:  # a thread that comes second must not go on before the first has copied
+            if not self.settled:
+                for output, result in zip(self.outputs, self.results, strict=True):
+                    output.copy_(result)
+                self.outputs, self.given, self.results = [], [], []
+                self.settled = True
 
 
 def _over(_: Tensors) -> tuple[Traffic, Callable[[], Tensors]]:
