@@ -121,12 +121,12 @@ QUICK = {
     "test_join", "test_leftover_gradients",  # data_parallel
     "test_diagnose::test_an_error_in_one_rank_is_not_explained_away",  # explain
     "test_figures", "test_profiled",  # figures
-    "test_items", "test_feedback", "test_build_labs",  # grading
+    "test_items", "test_feedback", "test_build_labs", "test_watches",  # grading
     "test_claims", "test_traffic", "test_apart",  # lab
     "test_prediction", "test_tasks",  # measure
     "test_peers::test_the_table_has_every_program_and_trainer",
     "test_peers::test_nothing_of_ours_is_silently_wrong",  # peers
-    "test_memory_watch", "test_devices",  # ranks
+    "test_devices",  # ranks
     "test_memory",  # record
     "test_network", "test_planner", "test_steps",  # steps
     "test_strict::test_part_of_a_batch_may_end_before_the_rest",  # strict

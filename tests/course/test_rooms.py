@@ -228,7 +228,7 @@ ONE_BAD_LINE = {
     "a lab": ("solutions/06_zero.py", "from ringzero.grading import verdict", "solutions may not import grading"),
     "a circle in a room": (
         "src/ringzero/boxes/sandbox.py",
-        "from ringzero.boxes.memory_watch import MemoryWatch",
+        "from ringzero.boxes.watches import MemoryWatch",
         "a circle of imports",
     ),
     "by the package": ("src/ringzero/figures/palette.py", "from ringzero.figures import chart", "a circle of imports"),

@@ -32,7 +32,6 @@ PASSED_ON = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "OMP_NUM_THREADS")  # of th
 TO_RANKS = (*PASSED_ON, "TMPDIR", "RINGZERO_GRADING", box.ASKED_FOR)  # and what begins so:
 OF_DEVICES = ("CUDA_", "NVIDIA_", "NCCL_", "GLOO_", "MALLOC_")
 INSIDE = {"TMPDIR": "/tmp", "IPYTHONDIR": "/tmp/ipython", "MPLCONFIGDIR": "/tmp/matplotlib", "USER": "student"}
-LOOK_SECONDS = 0.5
 OF_ONE_USER = 16  # boxes that an ordinary user may have at a time, each with all its processes
 
 

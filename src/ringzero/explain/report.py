@@ -1,4 +1,4 @@
-"""What a call that failed says: the first cause, in the caller's own lines, and what every rank was doing."""
+"""The message of a call that failed: the first cause, in the caller's own lines, and what every rank was doing."""
 
 import json
 import re

@@ -110,9 +110,8 @@ def may_end(ranks: list[RankState], r: int) -> bool:
     assert op is not None
     if op.is_message:
         return op.peer_rank is None or ((other := other_end(ranks, r)) is not None and not other.dropped)
-    if (
-        op.kind == HEADER and op.peer_rank is not None
-    ):  # the records do not tell sent and received headers apart; each end has one of each
+    if op.kind == HEADER and op.peer_rank is not None:
+        # The records do not tell sent and received headers apart; each end has one of each.
         mine, theirs = _headers(ranks[r], op.peer_rank), _headers(ranks[op.peer_rank], r)
         return len(theirs) > next(i for i, o in enumerate(mine) if o is op)
     for round in rounds(ranks):

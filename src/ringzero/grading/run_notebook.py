@@ -11,10 +11,9 @@ from papermill.engines import papermill_engines
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
-from ringzero.boxes import memory_watch
-from ringzero.boxes.disk_watch import DiskWatch
 from ringzero.boxes.faults import GraderFault
 from ringzero.boxes.fence import Fence, why_no_room
+from ringzero.boxes.watches import DiskWatch, MemoryWatch
 from ringzero.grading import verdict
 from ringzero.grading.kernels import ENGINE, RANKS, STUDENT, is_injected
 
@@ -54,7 +53,7 @@ def _run(nb, settings):
         fence = stack.enter_context(Fence())
         if box is not None:
             watches = (
-                memory_watch.MemoryWatch(box, lambda said: notes.append((verdict.LIMIT, said))),
+                MemoryWatch(box, lambda said: notes.append((verdict.LIMIT, said))),
                 DiskWatch(
                     [fence.folder.parent / name for name in (STUDENT, RANKS)],
                     box.temporary,

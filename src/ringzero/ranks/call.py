@@ -85,7 +85,12 @@ def on_ranks(pickled: bytes, job: Job, warm: bool = True) -> Ranks:
         job = replace(job, threads=max(1, (os.cpu_count() or 1) // job.world_size))
     with _lock:
         if warm:
-            return running.run(pool.acquire(job.world_size), pickled, job)
+            ranks = pool.acquire(job.world_size)
+            try:
+                return running.run(ranks, pickled, job)
+            finally:
+                if ranks.broken:
+                    pool.stop()
         with contextlib.closing(pool.Pool(job.world_size, warm=False)) as cold:
             return running.run(cold, pickled, job)
 

@@ -1,4 +1,4 @@
-"""One communication on its way: what it reads and writes, and when its result may be seen."""
+"""One communication that was issued: what it reads and writes, and when the program may see its result."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Pending:
         return self._over.is_set()
 
     def ended(self) -> None:
-        """It is over, with ``results`` or with an ``error``. What it sent is let go, as a GPU's memory would be."""
+        """It is over, with ``results`` or with an ``error``. Keep nothing that it sent: on a GPU it is freed."""
         self.inputs, self.plan = [], _over
         if self.recorded is not None and self.error is None:
             self.recorded[0].has_ended(self.recorded[1])
@@ -85,12 +85,12 @@ class Pending:
             self.recorded[0].was_waited_for(self.recorded[1])
 
     def has_not_waited(self) -> None:
-        """It was over before the program asked to wait for it."""
+        """Take back the note of ``wait``: the program has not asked yet."""
         if self.recorded is not None and self.recorded[1] is not None:
             self.recorded[0].was_not_waited_for(self.recorded[1])
 
     def settle(self) -> None:
-        """Block this thread until it is over, and let the results be seen. Raises what went wrong."""
+        """Block this thread until it is over, and copy the results to the outputs. Raises what went wrong."""
         if not self.is_over() and self.recorded is not None:
             self.recorded[0].begins_to_wait(self.recorded[1])
         self._over.wait()

@@ -49,7 +49,7 @@ class StrictWork(dist.Work):
         return self._outputs
 
     def get_future(self):
-        """A future, which is over at once; that the program waits is noted when it calls the future's ``wait``."""
+        """A future that is complete already. That the program waits is noted when it calls the future's ``wait``."""
         outputs = self.result()
         for pending in self._entry:
             pending.has_not_waited()
@@ -57,7 +57,7 @@ class StrictWork(dist.Work):
 
 
 class OverAtOnce(torch.futures.Future):
-    """The future of operations that are over."""
+    """A complete future, which notes when the program waits for it."""
 
     def __init__(self, entry: list[Pending], outputs: list[torch.Tensor]):
         super().__init__()
