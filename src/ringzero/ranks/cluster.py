@@ -22,6 +22,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+import psutil
+
 from ringzero.ranks import call, node, pool
 from ringzero.ranks.job import Job
 from ringzero.ranks.results import Ranks
@@ -197,8 +199,6 @@ def _switch(argument: str, stdin: int) -> subprocess.Popen[str]:
 
 def _end(process: subprocess.Popen[Any]) -> None:
     """Kill a process and all it started, if it still runs."""
-    import psutil
-
     if process.poll() is None:
         with contextlib.suppress(psutil.Error):
             for child in psutil.Process(process.pid).children(recursive=True):

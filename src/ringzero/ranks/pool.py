@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from ringzero import processes
 from ringzero.processes import box
 from ringzero.ranks import warm_rank
@@ -89,45 +91,50 @@ class Pool:
             raise
 
     def _start(self, modules: list[str]) -> None:
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with contextlib.closing(listener):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             address = self.directory / "pool.sock"
             listener.bind(str(address))
             self._give_to_ranks(self.directory, address)
             listener.listen(self.world_size)
             listener.settimeout(0.1)
-            # While a submission is graded, two pools start at the same time: the one in a box imports torch twice, not
-            # three times. Only on Linux, where boxes are: elsewhere it may not be safe to fork torchrun's threads.
-            worker = [*(FORKED if self.box else STARTED), str(address), str(self.world_size), *modules]
-            torchrun = torchrun_command(min(INTERPRETERS, self.world_size), self.directory / "logs")
-            command = [*torchrun, *worker]
-            # torch._dynamo makes a folder for inductor's files when it is imported: it goes with the pool.
-            cache = {"TORCHINDUCTOR_CACHE_DIR": str(self.directory / "inductor")}
-            with open(self.directory / "torchrun.log", "wb") as log:
-                self.agent = subprocess.Popen(
-                    self.box.enclosed(command, [Path(tempfile.gettempdir())]) if self.box else command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    env=cache | rank_environment(self.world_size) | {MARK: str(self.directory)},
-                    start_new_session=True,  # Ctrl-C in the terminal reaches the notebook only
-                )
+            self._start_torchrun([str(address), str(self.world_size), *modules])
             deadline = time.monotonic() + START_SECONDS
-            workers: dict[int, tuple[socket.socket, int]] = {}
+            workers: dict[int, socket.socket] = {}
+            pids: dict[int, int] = {}
             while len(workers) < self.world_size:
                 if not self._agent_lives() or time.monotonic() > deadline:
-                    self.workers, self.pids = map(list, zip(*workers.values(), strict=True)) if workers else ([], [])
+                    self.workers, self.pids = [*workers.values()], [*pids.values()]
                     raise RuntimeError(self._start_failure())
                 with contextlib.suppress(TimeoutError):
                     connection, _ = listener.accept()
                     connection.settimeout(START_SECONDS)
                     hello = json.loads(connection.makefile("rb").readline())
                     connection.setblocking(True)
-                    pid = _process_behind(connection, hello["pid"])
-                    workers[hello["rank"]] = (connection, pid)
-                    self.parents.add(hello["parent"] if pid == hello["pid"] else _parent(pid))
-        self._take([workers[rank][0] for rank in range(self.world_size)])
-        self.pids = [workers[rank][1] for rank in range(self.world_size)]
+                    rank, pid = hello["rank"], _process_behind(connection, hello["pid"])
+                    workers[rank], pids[rank] = connection, pid
+                    self.parents.add(hello["parent"] if pid == hello["pid"] else psutil.Process(pid).ppid())
+        self._take([workers[rank] for rank in range(self.world_size)])
+        self.pids = [pids[rank] for rank in range(self.world_size)]
+
+    def _start_torchrun(self, arguments: list[str]) -> None:
+        """Start torchrun, whose workers are ``warm_rank`` with these arguments; in a box, if one was asked for."""
+        # While a submission is graded, two pools start at the same time: the one in a box imports torch twice, not
+        # three times. Only on Linux, where boxes are: elsewhere it may not be safe to fork torchrun's threads.
+        worker = [*(FORKED if self.box else STARTED), *arguments]
+        command = [*torchrun_command(min(INTERPRETERS, self.world_size), self.directory / "logs"), *worker]
+        if self.box is not None:
+            command = self.box.enclosed(command, [Path(tempfile.gettempdir())])
+        # torch._dynamo makes a folder for inductor's files when it is imported: it goes with the pool.
+        cache = {"TORCHINDUCTOR_CACHE_DIR": str(self.directory / "inductor")}
+        with open(self.directory / "torchrun.log", "wb") as log:
+            self.agent = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=cache | rank_environment(self.world_size) | {MARK: str(self.directory)},
+                start_new_session=True,  # Ctrl-C in the terminal reaches the notebook only
+            )
 
     def _take(self, workers: list[socket.socket]) -> None:
         """From now on talk to these, by rank."""
@@ -237,8 +244,6 @@ class Borrowed(Pool):
         self._take([socket.socket(fileno=descriptor) for descriptor in descriptors])
 
     def _agent_lives(self) -> bool:
-        import psutil
-
         return psutil.pid_exists(self._agent)
 
     def own_processes(self) -> set[int]:
@@ -289,16 +294,8 @@ def _process_behind(connection: socket.socket, says: int) -> int:
     return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
 
 
-def _parent(pid: int) -> int:
-    import psutil
-
-    return psutil.Process(pid).ppid()
-
-
 def _wait_gone(pid: int, deadline: float) -> None:
     """Wait until the process has ended; whether anybody has collected it yet does not matter."""
-    import psutil
-
     while time.monotonic() < deadline:
         try:
             if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
