@@ -24,7 +24,7 @@ import psutil
 
 from ringzero.processes import box
 
-STUDENTS_KERNEL = "RINGZERO_STUDENTS_KERNEL"  # in that of test cells: the connection file of the kernel in the box
+STUDENTS_KERNEL = "RINGZERO_STUDENTS_KERNEL"  # in the environment of test cells: how to reach the kernel in the box
 FIRST_USER, USERS = 61184, 4000  # user ids that systems keep for services that come and go
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/sys/bus/pci", "/sys/devices")
 ETC = ("hosts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "fonts", "mime.types")
@@ -199,8 +199,8 @@ def missing_ability() -> tuple[str, str, str] | None:
     return None
 
 
-def interrupt(box: int) -> None:
-    """Send SIGINT to the command in the box that this process started with the process id ``box``."""
+def interrupt(pid: int) -> None:
+    """Send SIGINT to the command in the box that this process started with the process id ``pid``."""
     with contextlib.suppress(psutil.Error, IndexError):
-        first = psutil.Process(box).children()[0]  # of the box
+        first = psutil.Process(pid).children()[0]  # of the box
         first.children()[0].send_signal(signal.SIGINT)
