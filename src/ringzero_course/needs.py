@@ -23,7 +23,7 @@ def _packages(extra: str, names: list[str]) -> Finding:
 
 @check
 def temporary() -> Finding:
-    from ringzero.processes import fence
+    from ringzero_course.boxes import fence
 
     if said := fence.why_not_in_the_usual_folder():
         fix = "export TMPDIR=/t, or another folder with so short a name, where it should have its files elsewhere"
@@ -59,7 +59,7 @@ HOW = "memory and disk are looked at twice a second, and what takes more is ende
 
 @check
 def sandbox() -> Finding:
-    from ringzero.processes import sandbox as boxes
+    from ringzero_course.boxes import sandbox as boxes
 
     there = importlib.util.find_spec("nbgrader") is not None  # else the check "grading" says so
     box, clock = _limits_in_force() if there else (boxes.Limits(), "")

@@ -9,8 +9,8 @@ import zipfile
 import nbformat
 import pytest
 
-from ringzero.processes import sandbox
 from ringzero_course.authoring import submission
+from ringzero_course.boxes import sandbox
 from ringzero_course.connect import gradescope
 from ringzero_course.grading import course as courses
 from tests.grading.test_grading import TOP

@@ -16,8 +16,8 @@ from click.testing import CliRunner
 
 from ringzero import doctor
 from ringzero.cli import main
-from ringzero.processes import sandbox
 from ringzero_course import needs
+from ringzero_course.boxes import sandbox
 
 NAMES = ["Python", "torch", "GPUs", "cores", "memory", "ports", "ranks", "leftover ranks", "cluster", "course",
          "temporary files", "book", "labs", "grading", "chromium", "sandbox"]  # fmt: skip

@@ -33,7 +33,7 @@ from ringzero_course.authoring import sample_class
 from ringzero_course.grading import ahead, autograde, execute, run_notebook
 from ringzero_course.grading import course as courses
 from ringzero_course.grading.verdict import Verdict
-from ringzero.processes import sandbox
+from ringzero_course.boxes import sandbox
 from tests.generated_profiles import Job, on_cpus, save
 from tests.grading.test_grading import LAB, TOP, make_course
 

@@ -253,8 +253,8 @@ ONE_BAD_LINE = {
     "a page": ("book/11_zero.md", "from ringzero_course.bench import steps", "book may not import bench"),
     "a lab": ("solutions/06_zero.py", "from ringzero_course.grading import verdict", "solutions may not import grading"),
     "a circle in a room": (
-        "src/ringzero/processes/leftovers.py",
-        "from ringzero.processes.fence import Fence",
+        "src/ringzero_course/boxes/sandbox.py",
+        "from ringzero_course.boxes.watches import MemoryWatch",
         "a circle of imports",
     ),
     "by the package": (

@@ -1,8 +1,10 @@
 """What a stuck call says. Each program has one fault; the sentence must name the culprit and its line."""
 
+import inspect
 import random
 import re
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -159,10 +161,15 @@ EXPECTED = {
 
 @pytest.mark.parametrize("program", EXPECTED, ids=lambda program: program.__name__)
 def test_the_culprit_and_its_line_are_named(program):
-    lines, first = __import__("inspect").getsourcelines(program)
+    check(program, EXPECTED[program], *inspect.getsourcelines(program))
+
+
+def check(program, expected, lines, first):
+    """What is said of the ``program``, whose ``lines`` begin with line ``first`` of its file."""
+    file = Path(program.__code__.co_filename).name
     here = first + next(i for i, line in enumerate(lines) if "# here" in line)
-    places = {"file": "test_diagnose.py", "here": f"test_diagnose.py line {here}", "next": here + 1}
-    expected = re.sub(r"\{(\w+)\}", lambda match: str(places[match[1]]), EXPECTED[program])
+    places = {"file": file, "here": f"{file} line {here}", "next": here + 1}
+    expected = re.sub(r"\{(\w+)\}", lambda match: str(places[match[1]]), expected)
     with pytest.raises(RankError) as caught:
         launch(program, world_size=3, timeout=8.0)
     assert re.search(expected, str(caught.value)), str(caught.value)

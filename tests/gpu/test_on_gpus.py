@@ -15,9 +15,9 @@ import torch
 import torch.distributed as dist
 
 from ringzero import launch
-from ringzero.processes import sandbox
 from ringzero.ranks import devices, pool
 from ringzero.ranks.pool import torchrun_command
+from ringzero_course.boxes import sandbox
 from ringzero_course.grading import build_labs
 from tests.strict.test_strict import WRAPPED, every_algorithm, train
 

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from ringzero.cli import main
-from ringzero.processes import sandbox
 from ringzero_course.bench import grading as bench
+from ringzero_course.boxes import sandbox
 from ringzero_course.grading import build_labs
 from tests.grading.test_grading import LAB, Handed, source
 

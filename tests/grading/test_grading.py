@@ -21,9 +21,9 @@ import zmq
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.utils import compute_checksum
 
-from ringzero.processes import sandbox
-from ringzero.processes.fence import Fence
 from ringzero_course.authoring import sample_class
+from ringzero_course.boxes import sandbox
+from ringzero_course.boxes.fence import Fence
 from ringzero_course.grading import course as courses
 from ringzero_course.grading import verdict
 from ringzero_course.grading.provisioner import BoxedKernelManager

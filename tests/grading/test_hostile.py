@@ -22,9 +22,9 @@ import pytest
 from nbconvert.exporters import HTMLExporter
 from nbformat.v4 import new_code_cell, new_notebook
 
-from ringzero.processes import sandbox
-from ringzero.processes.fence import MARK
 from ringzero_course.authoring import submission
+from ringzero_course.boxes import sandbox
+from ringzero_course.boxes.fence import MARK
 from ringzero_course.grading import course as courses
 from ringzero_course.grading import verdict, withheld
 from tests.grading.test_grading import TOP, metadata

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from ringzero import cli
-from ringzero.processes import sandbox
 from ringzero_course.authoring import submission
+from ringzero_course.boxes import sandbox
 from ringzero_course.grading import build_labs, fingerprint, seal
 from ringzero_course.grading import course as courses
 from ringzero_course.lab import Check, hidden

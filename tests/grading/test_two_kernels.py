@@ -13,9 +13,9 @@ import sys
 import pytest
 
 from ringzero import launch
-from ringzero.processes import sandbox
 from ringzero.ranks import pool
 from ringzero_course.authoring import submission
+from ringzero_course.boxes import sandbox
 from ringzero_course.grading import build_labs, course, kernels
 
 LAB = "02_ring_allreduce"

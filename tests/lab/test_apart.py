@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from ringzero.processes import sandbox
 from ringzero.ranks import by_value
+from ringzero_course.boxes import sandbox
 from ringzero_course.lab import apart, handle, packed
 from ringzero_course.lab.parameters import GraderFault, LabError
 

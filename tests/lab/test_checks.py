@@ -9,8 +9,7 @@ import torch
 import torch.distributed as dist
 
 from ringzero import collectives
-from ringzero.processes import plain
-from ringzero.ranks import Ranks, RankTimeout
+from ringzero.ranks import Ranks, RankTimeout, plain_data
 from ringzero.record.operation import Operation
 from ringzero_course.lab import (
     LIBRARY,
@@ -668,7 +667,7 @@ def test_slow_but_right_passes_though_all_cases_together_take_longer(monkeypatch
         calls.append(len(cases))
         report = {"returned": None, "after": None, "guards_kept": True, "operations": [], "device": "cpu"}
         for rank in range(world_size):
-            plain.dump(report | {"time": time.time() - share * timeout}, f"{directory}/0-{rank}")
+            plain_data.dump(report | {"time": time.time() - share * timeout}, f"{directory}/0-{rank}")
         if len(cases) > 1:
             raise RankTimeout("the time is up", 0, [""] * world_size, deadlocked=False)
         return Ranks([None] * world_size, [""] * world_size, timeout)

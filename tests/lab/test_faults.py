@@ -11,8 +11,8 @@ import psutil
 import pytest
 import torch.distributed as dist
 
-from ringzero.processes import fence, sandbox
 from ringzero.ranks import pool
+from ringzero_course.boxes import fence, sandbox, watches
 from ringzero_course.grading import run_notebook as grading
 from ringzero_course.grading import verdict
 from ringzero_course.lab import Check, budget, execute, fault
@@ -153,11 +153,11 @@ def test_one_students_threads_are_not_counted_against_another(monkeypatch):
     with subprocess.Popen(command, stdout=subprocess.PIPE) as mine, subprocess.Popen(["sleep", "60"]) as other:
         mine.stdout.readline()
         monkeypatch.setattr(os, "getuid", lambda: 1000)
-        monkeypatch.setattr(sandbox, "_started", lambda: ([psutil.Process(mine.pid)] * (mine.poll() is None), []))
+        monkeypatch.setattr(watches, "_started", lambda: ([psutil.Process(mine.pid)] * (mine.poll() is None), []))
         said = []
         limits = sandbox.Limits(processes=30)
         assert f"--nproc={30 * sandbox.OF_ONE_USER}" in sandbox.enclosed(["true"], [], limits)
-        with sandbox.MemoryWatch(limits, said.append):
+        with watches.MemoryWatch(limits, said.append):
             assert mine.wait(30) == -signal.SIGKILL
         assert other.poll() is None
         other.kill()

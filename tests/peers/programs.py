@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 import ringzero
-from ringzero.ranks.call import RankError, RankTimeout, launch
+from ringzero.ranks import RankError, RankTimeout, launch
 from ringzero.strict import StrictError
 from ringzero.zero import Host, Hybrid
 from tests.peers.behaviours import ADAMW

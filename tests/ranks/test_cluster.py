@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -164,12 +163,6 @@ def test_under_torchrun_launch_joins_its_ranks_and_aligns_their_clocks(cluster, 
     assert max(ends) - min(ends) < 1.0  # of clocks that are 300 s apart
 
 
-@emulated
-def test_a_limit_inside_the_nodes():
-    with Cluster(nodes=1, ranks_per_node=2, intra_node="100mbit") as cluster:
-        assert cluster.launch(transfer, 0, 1, 500_000).returns[1] < 1.2 * bytes_per_second("100mbit")
-
-
 def alive(pids):
     """Those of ``pids`` that do not end; whether anybody has collected the ended ones does not matter."""
     deadline = time.monotonic() + 300
@@ -227,8 +220,7 @@ os.kill(os.getpid(), signal.SIGKILL)
         ({"ranks_per_node": 1.5}, "ranks_per_node is 1.5; give a whole number"),
         ({"inter_node": "fast"}, "'fast' is not a rate; write it in bits a second"),
         ({"inter_node": "0mbit"}, "'0mbit' is not a rate"),
-        ({"intra_node": "400gbit"}, "'400gbit' is more than an emulated link can carry"),
-        ({"delay": 50}, "delay is 50; give seconds"),
+        ({"inter_node": "400gbit"}, "'400gbit' is more than an emulated link can carry"),
     ],
 )
 def test_bad_options_are_named(options, message):
@@ -285,26 +277,3 @@ def test_a_lab_gets_the_cluster_where_there_is_one(capsys):
     with lab.cluster(nodes=2, ranks_per_node=1) as cluster:
         assert isinstance(cluster, Cluster)
     assert capsys.readouterr().out == ""
-
-
-@emulated
-@pytest.mark.skipif(missing_ability(delay=True) is not None, reason="the kernel has no netem")
-def test_a_delay_is_added():
-    with Cluster(nodes=2, ranks_per_node=1, inter_node=None, delay=0.05) as cluster:
-        said = cluster.run("sh", "-c", f"[ $SLURM_NODEID = 1 ] || {shlex.join(_ping(address(1)))}")
-    assert float(said[0]) > 0.04
-
-
-def _ping(host):
-    code = f"import socket, time; t = time.time(); socket.socket().connect_ex(('{host}', 9)); print(time.time() - t)"
-    return [sys.executable, "-c", code]
-
-
-@emulated
-@pytest.mark.skipif(missing_ability(delay=True) is None, reason="the kernel has netem")
-def test_without_netem_a_delay_is_refused_by_name():
-    with (
-        pytest.raises(ClusterUnavailable, match=r"needs the kernel's sch_netem: .* modprobe sch_netem"),
-        Cluster(delay=1e-3),
-    ):
-        pass

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ringzero.processes import sandbox
 from ringzero.ranks import devices
 from ringzero_course import lab
+from ringzero_course.boxes import sandbox
 
 
 @pytest.fixture

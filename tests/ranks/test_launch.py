@@ -1,6 +1,5 @@
 """``launch``: what comes back, what a failure says, and that nothing is left behind."""
 
-import importlib
 import json
 import os
 import re
@@ -20,8 +19,7 @@ import torch
 import torch.distributed as dist
 
 from ringzero import RankError, Ranks, RankTimeout, launch
-from ringzero.processes import plain
-from ringzero.ranks import call, pool
+from ringzero.ranks import plain_data, pool, running
 
 
 def everything(word, number):
@@ -130,7 +128,7 @@ def test_a_file_that_is_no_result_is_refused(tmp_path):
     for content in (b"", b"{}", b"\x80\x04K\x01.", b"\xff" * 64):
         (tmp_path / "result").write_bytes(content)
         with pytest.raises(ValueError, match="does not hold plain data"):
-            plain.load(tmp_path / "result")
+            plain_data.load(tmp_path / "result")
 
 
 def fail_on_rank_1():
@@ -201,9 +199,9 @@ class Pool:
 
 
 def test_nobody_waits_for_the_stack_of_a_rank_that_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(call, "STACK_SECONDS", 30.0)
+    monkeypatch.setattr(running, "STACK_SECONDS", 30.0)
     ended = set()
-    call._ask_for_stacks(Pool(tmp_path), tmp_path, {0, 1}, ended)
+    running.ask_for_stacks(Pool(tmp_path), tmp_path, {0, 1}, ended)
     assert ended == {1}
 
 
@@ -598,31 +596,19 @@ def test_the_first_script_of_chapter_2_runs_without_this_library(tmp_path):
     assert sorted(said) == [f"rank {rank} of 3 has [6.0, 6.0]" for rank in range(3)]
 
 
-def has_dynamo():
-    return "torch._dynamo" in sys.modules
+def missing_imports(modules):
+    """Of these modules, those that this rank's process would have to import."""
+    return [module for module in modules if module not in sys.modules]
 
 
-def imports_dynamo():
-    importlib.import_module("torch._dynamo")
-    return has_dynamo()
-
-
-def test_new_ranks_have_what_their_first_job_or_jobs_before_it_import(monkeypatch):
-    monkeypatch.setattr(pool, "wished", set())
-    monkeypatch.setattr(pool, "acquire", pool.acquire.__wrapped__)  # without what conftest.py adds
+def test_new_ranks_have_what_calls_import(monkeypatch):
+    """Modules of the fixed list, and those that this process adds to it; nothing else of ours that may change."""
+    monkeypatch.setattr(pool, "imports", [*pool.imports, "ringzero_course.lab.on_rank"])
     pool.stop()
-
-    def with_optimizer():
-        had = has_dynamo()
-        torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
-        return had
-
-    assert launch(with_optimizer).returns == [True, True]
-    pool.stop()
-    assert launch(has_dynamo).returns == [False, False]
-    launch(imports_dynamo)
-    pool.stop()
-    assert launch(has_dynamo).returns == [True, True]
+    try:
+        assert launch(missing_imports, [*pool.imports, "torch._dynamo", "ringzero.zero"]).returns == [[], []]
+    finally:
+        pool.stop()
 
 
 def test_a_call_has_the_threads_that_its_ranks_leave(monkeypatch):

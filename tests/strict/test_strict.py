@@ -19,6 +19,7 @@ from ringzero.collectives import run
 from ringzero.data_parallel import DistributedDataParallel, FlatDataParallel, NaiveDataParallel, executor, travel
 from ringzero.explain.queues import Queues, another_order
 from ringzero.record import Operation
+from ringzero.strict.pending import Pending
 from ringzero.zero import ZeroStage1, ZeroStage2, ZeroStage3
 from ringzero_course.fuzz.on_streams import play
 from tests import only_on_gloo
@@ -272,6 +273,32 @@ def threads_with_streams():
 
 def test_threads_have_streams_side_by_side():
     assert launch(threads_with_streams, world_size=1, device="strict", timeout=60).returns == [[]]
+
+
+def test_a_thread_that_waits_second_sees_the_result_too():
+    """The first one is still copying the result to where the program sees it."""
+    copying, go_on = threading.Event(), threading.Event()
+
+    class Slow:
+        def copy_(self, result):
+            copying.set()
+            go_on.wait(60)
+            seen.append("copied")
+
+    seen: list[str] = []
+    pending = Pending("all_reduce", "", [], [], lambda inputs: None)
+    pending.outputs, pending.results = [Slow()], [torch.ones(1)]
+    pending.ended()
+    first = threading.Thread(target=pending.settle)
+    second = threading.Thread(target=lambda: (pending.settle(), seen.append("second goes on")))
+    first.start()
+    copying.wait(60)
+    second.start()
+    second.join(0.2)
+    go_on.set()
+    first.join()
+    second.join()
+    assert seen == ["copied", "second goes on"]
 
 
 def a_read_on_another_stream():

@@ -1,37 +1,36 @@
 """Why a call is stuck, in one sentence: who waits where, and who is missing.
 
-``state`` puts the ranks' records side by side, ``disagreements`` and ``waits`` look for a cause in them, ``sentences``
-says it. This module decides in which order causes are looked for, and when a wait is hopeless.
+A *cause* is a class that holds the facts and says them (``sentence``), beside the function that looks for it in the
+records of all ranks (``state``). Here is the order in which causes are looked for, and when a wait is hopeless.
 """
 
-from ringzero.explain.causes import BehindOthers
-from ringzero.explain.disagreements import disagreement, group_of_some, lines_disagree, out_of_step
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from ringzero.explain import behind, disagreements, handles, waits
 from ringzero.explain.queues import Queues
-from ringzero.explain.sentences import sentence
 from ringzero.explain.state import RankState, may_end
-from ringzero.explain.waits import handle_dropped, never_waited, not_communicating, waiting_for_one_another
 
 
-def behind_others(ranks: list[RankState]) -> BehindOthers | None:
-    """Where operations go through queues: ends that are all there, and never run at once."""
-    if not any(rank.queued for rank in ranks):
-        return None
-    queues = Queues([rank.communication for rank in ranks])
-    waits = [(op, *behind) for op in queues.stuck() for behind in queues.behind(op)]
-    return BehindOthers(waits) if waits else None
+class Cause(Protocol):
+    """What is the case."""
+
+    def sentence(self, ranks: list[RankState]) -> str:
+        """It in words, which name ranks and lines; ``ranks`` say what each rank is doing instead."""
 
 
-IN_ORDER = (  # the surest first
-    group_of_some,
-    out_of_step,
-    disagreement,
-    behind_others,
-    lines_disagree,
-    never_waited,
-    waiting_for_one_another,
-    handle_dropped,
-    not_communicating,
-)
+Finder = Callable[[list[RankState]], Cause | None]
+IN_ORDER: list[Finder] = [  # the surest first
+    disagreements.group_of_some,
+    disagreements.out_of_step,
+    disagreements.disagreement,
+    behind.behind_others,
+    disagreements.lines_disagree,
+    handles.never_waited,
+    waits.waiting_for_one_another,
+    handles.handle_dropped,
+    waits.not_communicating,
+]
 
 
 def diagnose(ranks: list[RankState]) -> str | None:
@@ -41,7 +40,7 @@ def diagnose(ranks: list[RankState]) -> str | None:
 
 def difference(ranks: list[RankState]) -> str | None:
     """Where ranks of which one failed first called different things, even if it did no harm there; else None."""
-    return _first(ranks, (out_of_step, disagreement))
+    return _first(ranks, (disagreements.out_of_step, disagreements.disagreement))
 
 
 def deadlocked(ranks: list[RankState]) -> bool:
@@ -52,8 +51,9 @@ def deadlocked(ranks: list[RankState]) -> bool:
     if any(rank.queued for rank in ranks):
         queues = Queues([rank.communication for rank in ranks])
         return not any(queues.is_done(ranks[r].stuck_in) for r in running)  # type: ignore[arg-type]
-    hopeless = never_waited(ranks) or disagreement(ranks)
-    return hopeless is not None or not any(may_end(ranks, r) for r in running)
+    if handles.never_waited(ranks) or disagreements.disagreement(ranks):
+        return True
+    return not any(may_end(ranks, r) for r in running)
 
 
 def _is_cut(ranks):
@@ -61,8 +61,8 @@ def _is_cut(ranks):
     return any(op.missing for rank in ranks for op in rank.operations[-1:])
 
 
-def _first(ranks, finders):
+def _first(ranks: list[RankState], finders: Iterable[Finder]) -> str | None:
     if _is_cut(ranks):
         return None
     causes = (find(ranks) for find in finders)
-    return next((sentence(cause, ranks) for cause in causes if cause is not None), None)
+    return next((cause.sentence(ranks) for cause in causes if cause is not None), None)

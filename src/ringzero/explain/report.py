@@ -1,4 +1,4 @@
-"""What a call that failed says: the first cause, in the caller's own lines, and what every rank was doing."""
+"""The message of a call that failed: the first cause, in the caller's own lines, and what every rank was doing."""
 
 import json
 import re
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ringzero import processes
 from ringzero.explain.diagnose import diagnose, difference
-from ringzero.explain.sentences import last_call
 from ringzero.explain.state import RankState
+from ringzero.explain.words import last_call
 from ringzero.record import recorder, sources
 
 QUEUES = "queues"  # the file in a call's folder that says: the ranks' operations go through queues, as on NCCL

@@ -110,9 +110,8 @@ def may_end(ranks: list[RankState], r: int) -> bool:
     assert op is not None
     if op.is_message:
         return op.peer_rank is None or ((other := other_end(ranks, r)) is not None and not other.dropped)
-    if (
-        op.kind == HEADER and op.peer_rank is not None
-    ):  # the records do not tell sent and received headers apart; each end has one of each
+    if op.kind == HEADER and op.peer_rank is not None:
+        # The records do not tell sent and received headers apart; each end has one of each.
         mine, theirs = _headers(ranks[r], op.peer_rank), _headers(ranks[op.peer_rank], r)
         return len(theirs) > next(i for i, o in enumerate(mine) if o is op)
     for round in rounds(ranks):
@@ -126,11 +125,11 @@ def _headers(rank, peer):
     return [op for op in rank.communication if op.kind == HEADER and op.peer_rank == peer]
 
 
-def unwaited(ranks: list[RankState]) -> Iterator[tuple[int, Operation, int, Operation]]:
-    """Messages that have both ends, of which one was never waited for: ``(rank, that end, other rank, its end)``."""
-    for (src, dst, *_), (sends, receives) in pairs(rank.calls for rank in ranks).items():
+def unwaited(ranks: list[RankState]) -> Iterator[tuple[Operation, Operation]]:
+    """Messages that have both ends, of which one was never waited for: ``(that end, the other end)``."""
+    for sends, receives in pairs(rank.calls for rank in ranks).values():
         for sent, received in zip(sends, receives, strict=False):
             if sent.wait is None and received.wait is not None:
-                yield src, sent, dst, received
+                yield sent, received
             if received.wait is None and sent.wait is not None:
-                yield dst, received, src, sent
+                yield received, sent

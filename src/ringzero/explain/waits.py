@@ -3,38 +3,104 @@
 Where ranks wait in circles, the smallest set of ranks whose removal breaks every circle is to blame.
 """
 
-from ringzero.explain.causes import (
-    Alone,
-    Cause,
-    Cycle,
-    MessageMissing,
-    NeverEntered,
-    NeverWaited,
-    NotCommunicating,
-    NotExchanged,
-    lines_of,
-    numbered,
-)
-from ringzero.explain.state import RankState, is_met, rounds, unwaited
-from ringzero.record.operation import pairs
+from typing import NamedTuple
+
+from ringzero.explain.state import RankState, is_met, rounds
+from ringzero.explain.words import Numbered, doing, instead, lines_of, names, standing_apart, verb
+from ringzero.record.operation import RINGZERO, Operation, pairs
 
 
-def never_waited(ranks: list[RankState]) -> NeverWaited | None:
-    """A rank waits for a message whose other end was posted by a rank that returned without waiting for it.
+class NotExchanged(NamedTuple):
+    """``rank`` waits for a message of ``peers``, which have exchanged so many ``messages`` with it."""
 
-    Or which has dropped the handle, and cannot wait for it any more.
+    rank: int
+    waits_in: Operation
+    peers: list[int]
+    messages: int
+
+    def __str__(self) -> str:
+        did = "sent" if self.waits_in.kind == "recv" else "received from"
+        so_far = f"only {self.messages} message{'s' * (self.messages != 1)}" if self.messages else "nothing"
+        return f"{names(self.peers) if len(self.peers) == 1 else 'all ranks'} {did} rank {self.rank} {so_far}"
+
+
+class MessageMissing(NamedTuple):
+    """A message lacks its other end; ``absent`` are ranks that wait for one or should have posted one.
+
+    ``apart`` are the ranks to blame where all others have returned, so that nobody can come any more.
     """
-    for r, op, other, answer in unwaited(ranks):
-        if (ranks[r].state == "returned" or op.dropped) and ranks[other].stuck_in is answer:
-            return NeverWaited(r, op, other, answer, returned=ranks[r].state == "returned")
-    return None
+
+    missing: NotExchanged
+    absent: list[int]
+    apart: list[int]
+
+    def sentence(self, ranks: list[RankState]) -> str:
+        return f"{standing_apart(self.apart)}{self.missing}; {instead(ranks, self.absent)}."
 
 
-def handle_dropped(ranks: list[RankState]) -> NeverWaited | None:
-    """A message that nobody waited for, on a rank that went on. It may still hold the handle, so ask this last."""
-    for ends in sorted(unwaited(ranks), key=lambda ends: ends[1].start)[:1]:
-        return NeverWaited(*ends, returned=False)
-    return None
+class NeverEntered(NamedTuple):
+    """Ranks ``missing`` did not come to a collective in which ranks ``there`` wait at ``lines``; ``apart`` as above."""
+
+    missing: list[int]
+    there: list[int]
+    entered: Numbered
+    lines: str
+    apart: list[int]
+
+    def sentence(self, ranks: list[RankState]) -> str:
+        there = f"{names(self.there)} {verb(self.there, 'waits', 'wait')} there, {self.lines}"
+        call = self.entered.call
+        which = f", {call.called}" if call.kind == RINGZERO else ""
+        return (
+            f"{standing_apart(self.apart)}{names(self.missing)} never entered {self.entered}{which}; {there}; "
+            f"{instead(ranks, self.missing)}."
+        )
+
+
+class Alone(NamedTuple):
+    """A rank waits for a message, and ``others``, from which it could come, have returned."""
+
+    missing: NotExchanged
+    others: list[int]
+
+    def sentence(self, ranks: list[RankState]) -> str:
+        rank, call = self.missing.rank, self.missing.waits_in
+        return f"rank {rank} {doing(call)}, {call.line}, but {self.missing}; {instead(ranks, self.others)}."
+
+
+class Cycle(NamedTuple):
+    """Each rank of ``cycle`` waits for the next one and the last for the first; ``others`` wait for the first too.
+
+    ``waits`` says for whom each rank waits. ``astray`` is a receive that the rank for whom the first one waits has
+    posted from another rank. With ``all_send`` and without ``astray``, no rank of the cycle receives yet.
+    """
+
+    cycle: list[int]
+    others: list[int]
+    waits: dict[int, set[int]]
+    all_send: bool
+    astray: Operation | None = None
+
+    def sentence(self, ranks: list[RankState]) -> str:
+        advice = ""
+        if self.astray is not None:
+            first, op = self.cycle[0], self.astray
+            advice = (
+                f" Rank {op.rank} has posted a receive, from rank {op.peer_rank} and not from rank {first}, {op.line}."
+            )
+        elif self.all_send:
+            advice = " Start the send and the receive of a round together, with dist.batch_isend_irecv."
+        return f"a cycle: {instead(ranks, [*self.cycle, *self.others], self.waits)}.{advice}"
+
+
+class NotCommunicating(NamedTuple):
+    """These ranks wait for no message, and have not returned."""
+
+    ranks: list[int]
+
+    def sentence(self, ranks: list[RankState]) -> str:
+        busy = self.ranks
+        return f"{names(busy)} {verb(busy, 'is', 'are')} in no communication and not done: {instead(ranks, busy)}."
 
 
 def not_communicating(ranks: list[RankState]) -> NotCommunicating | None:
@@ -43,7 +109,7 @@ def not_communicating(ranks: list[RankState]) -> NotCommunicating | None:
     return NotCommunicating(busy) if busy else None
 
 
-def waiting_for_one_another(ranks: list[RankState]) -> Cause | None:
+def waiting_for_one_another(ranks: list[RankState]) -> MessageMissing | NeverEntered | Alone | Cycle | None:
     """Who keeps the others waiting: a rank that waits for nobody, or else the fewest that break all circles.
 
     Where there are several such sets, the blame goes to the one that left out a call which others made; else to the one
@@ -53,9 +119,8 @@ def waiting_for_one_another(ranks: list[RankState]) -> Cause | None:
     waited_by = {r: {w for w in waits if r in waits[w]} for r in waits}
     if idle := [r for r, rank in enumerate(ranks) if waited_by[r] and rank.state != "returned" and not rank.stuck_in]:
         return _never_came(ranks, waits, idle)
-    parties: dict[
-        tuple, list[int]
-    ] = {}  # ranks that wait for the same ranks and are waited for by the same are blamed together
+    # Ranks that wait for the same ranks, and for which the same ranks wait, are blamed together.
+    parties: dict[tuple, list[int]] = {}
     for r in waits:
         parties.setdefault((frozenset(waits[r]), frozenset(waited_by[r])), []).append(r)
     breaking = [party for party in parties.values() if not _in_circles(waits, without=party)]
@@ -138,7 +203,7 @@ def _never_came(ranks, waits, culprits, apart=()):
         if round.here.get(first) is call:
             there = [r for r in round.here if ranks[r].stuck_call is round.here[r]]
             missing = [r for r in round.members if r not in round.here]
-            entered, lines = numbered(round.called[first], round.place), lines_of([round.here[r] for r in there])
+            entered, lines = Numbered.of(round.called[first], round.place), lines_of([round.here[r] for r in there])
             return NeverEntered(missing, there, entered, lines, list(apart))
     return None
 

@@ -34,7 +34,7 @@ def end(find: Callable[[], Iterable[psutil.Process]]) -> None:
 
 
 def descendants() -> list[psutil.Process]:
-    """The processes below this one. Cheap when there is no child; a dead child is not collected."""
+    """The processes that this one started, and that those started. Cheap if there are none. It collects no child."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

@@ -1,4 +1,4 @@
-"""What a process is to others, its parent above all: Linux's ``prctl``, nothing on other systems."""
+"""What the kernel does with a process when its parent ends: Linux's ``prctl``, nothing on other systems."""
 
 import contextlib
 import ctypes

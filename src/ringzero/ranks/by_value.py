@@ -1,4 +1,4 @@
-"""A notebook's functions as bytes that each process loads which has this package: cloudpickle, and what it lacks."""
+"""A notebook's functions as bytes, which any process with this package can load: cloudpickle, and what it lacks."""
 
 import functools
 import importlib

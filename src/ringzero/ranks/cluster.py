@@ -22,7 +22,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+import psutil
+
 from ringzero.ranks import call, node, pool
+from ringzero.ranks.job import Job
+from ringzero.ranks.results import Ranks
 
 NEW_NETWORK = ("unshare", "--user", "--map-root-user", "--net")
 UNITS = {"bit": 1, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
@@ -33,10 +37,10 @@ class ClusterUnavailable(RuntimeError):  # noqa: N818  (it says what is unavaila
 
 
 class Cluster:
-    """``nodes`` × ``ranks_per_node`` ranks. Rates are in bits a second, as "200mbit" or "1gbit"; None for no limit.
+    """``nodes`` × ``ranks_per_node`` ranks. Use it in a ``with``.
 
-    ``inter_node`` limits each node's link in each direction, ``intra_node`` what the ranks of one node send each other,
-    all together. ``delay`` in seconds is added to what leaves a node (the kernel needs netem). Use it in a ``with``.
+    ``inter_node`` limits each node's link in each direction, in bits a second, as "200mbit" or "1gbit"; None for no
+    limit.
 
     Raises ValueError for what no cluster can be, ClusterUnavailable where this machine cannot.
     """
@@ -46,27 +50,20 @@ class Cluster:
         nodes: int = 2,
         ranks_per_node: int = 2,
         inter_node: str | None = "1gbit",
-        intra_node: str | None = None,
-        delay: float | None = None,
     ):
         for name, value in (("nodes", nodes), ("ranks_per_node", ranks_per_node)):
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 250:
                 raise ValueError(f"{name} is {value!r}; give a whole number from 1 to 250")
-        if delay is not None and not (call.is_number(delay) and 0 < delay < 10):
-            raise ValueError(f"delay is {delay!r}; give seconds, such as 100e-6")
         self.nodes, self.ranks_per_node, self.world_size = nodes, ranks_per_node, nodes * ranks_per_node
-        self.spec: dict[str, Any] = {
-            "nodes": nodes,
-            "inter_node": bytes_per_second(inter_node),
-            "intra_node": bytes_per_second(intra_node),
-            "delay": delay,
-        }
+        self._rate = bytes_per_second(inter_node)
         self._switch: subprocess.Popen[str] | None = None
         self._holders: list[int] = []  # process ids, one in each node
 
     def __enter__(self) -> "Cluster":
         try:
-            switch = self._switch = _switch(json.dumps(self.spec), stdin=subprocess.PIPE)
+            switch = self._switch = _switch(
+                json.dumps({"nodes": self.nodes, "inter_node": self._rate}), stdin=subprocess.PIPE
+            )
             assert switch.stdout is not None
             assert switch.stderr is not None
             line = switch.stdout.readline()
@@ -75,7 +72,7 @@ class Cluster:
             self._holders = json.loads(line)
         except OSError as error:
             self.close()
-            raise ClusterUnavailable(_why_not(self.spec["delay"] is not None) or str(error)) from None
+            raise ClusterUnavailable(_why_not() or str(error)) from None
         except BaseException:
             self.close()
             raise
@@ -102,13 +99,14 @@ class Cluster:
         timeout: float = 60.0,
         trace: bool = False,
         may_lose: bool = False,
-    ) -> call.Ranks:
+    ) -> Ranks:
         """``ringzero.launch`` on all ranks of this cluster, on the CPU. Node n has the ranks n·r to n·r + r - 1.
 
         The ranks are those of ``launch``: for each call, a fork of each enters its node.
         """
-        job = call.prepare(fn, args, self.world_size, timeout)
-        return call.on_warm_ranks(job, self.world_size, "cpu", timeout, trace, may_lose, tuple(self._holders))
+        pickled = call.prepare(fn, args, self.world_size, timeout)
+        job = Job(self.world_size, "cpu", timeout, bool(trace), bool(may_lose), tuple(self._holders))
+        return call.on_ranks(pickled, job)
 
     def run(self, *command: str, timeout: float = 120.0) -> list[str]:
         """Run a command on every node at once, as Slurm's ``srun`` does; the nodes' outputs, a list of strings.
@@ -155,12 +153,11 @@ class Cluster:
         return ("nsenter", "--preserve-credentials", "--user", "--net", "--target", str(self._holders[number]), "--")
 
     def __repr__(self) -> str:
-        rates = {name: self.spec[name] for name in ("inter_node", "intra_node")}
-        limits = ", ".join(f"{name} {rate * 8 / 1e6:g} Mbit/s" for name, rate in rates.items() if rate is not None)
-        return f"<Cluster: {self.nodes} nodes × {self.ranks_per_node} ranks; {limits or 'no limits'}>"
+        limit = "no limits" if self._rate is None else f"inter_node {self._rate * 8 / 1e6:g} Mbit/s"
+        return f"<Cluster: {self.nodes} nodes × {self.ranks_per_node} ranks; {limit}>"
 
 
-def missing_ability(delay: bool = False) -> tuple[str, str, str] | None:
+def missing_ability() -> tuple[str, str, str] | None:
     """None if this machine can emulate a cluster, else ``(what is missing, what was seen, how to get it)``."""
     if sys.platform != "linux":
         return "Linux", f"this is {sys.platform}", "Use a Linux machine or a virtual one"
@@ -177,13 +174,13 @@ def missing_ability(delay: bool = False) -> tuple[str, str, str] | None:
     if switch.returncode:
         return "network namespaces", wrong.strip()[-300:], "See the message"
     for module, error in json.loads(said).items():
-        if error and (module != "sch_netem" or delay):
+        if error:
             return f"the kernel's {module}", error, f"As root: modprobe {module}; some kernels are built without it"
     return None
 
 
-def _why_not(delay: bool) -> str | None:
-    missing = missing_ability(delay)
+def _why_not() -> str | None:
+    missing = missing_ability()
     return "An emulated cluster needs {}: {}. {}.".format(*missing) if missing else None
 
 
@@ -202,8 +199,6 @@ def _switch(argument: str, stdin: int) -> subprocess.Popen[str]:
 
 def _end(process: subprocess.Popen[Any]) -> None:
     """Kill a process and all it started, if it still runs."""
-    import psutil
-
     if process.poll() is None:
         with contextlib.suppress(psutil.Error):
             for child in psutil.Process(process.pid).children(recursive=True):

@@ -12,7 +12,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from ringzero.processes import sandbox
+from ringzero.processes import box
 
 STRICT = "strict"
 CHOICES = '"auto", "cpu", "cuda", "strict", or one GPU for all ranks such as "cuda:0"'
@@ -66,11 +66,11 @@ def in_words(device: str) -> str:
 
 
 def _gpus():
-    """How many GPUs this process's ranks can use: in a sandbox those of the machine only where that was asked for."""
+    """How many GPUs this process's ranks can use; in a box none, unless the box has them."""
     import torch
 
-    limits = sandbox.limits_asked_for()
-    return 0 if limits is not None and not limits.gpus else torch.cuda.device_count()
+    asked = box.asked_for()
+    return torch.cuda.device_count() if asked is None or asked.gpus else 0
 
 
 def is_strict(device: str) -> bool:

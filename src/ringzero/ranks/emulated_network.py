@@ -24,9 +24,9 @@ BURST_SECONDS = 1e-3  # what a link may send at once after a pause: enough not t
 QUEUE_SECONDS = 0.2  # longer than TCP lets wait, so that nothing is dropped
 
 
-def main(nodes: int, inter_node: float | None, intra_node: float | None, delay: float | None) -> None:
-    """``inter_node`` and ``intra_node`` are in bytes a second or None for no limit, ``delay`` in seconds or None."""
-    holders = [_hold_namespace(number, inter_node, intra_node, delay) for number in range(nodes)]
+def main(nodes: int, inter_node: float | None) -> None:
+    """``inter_node`` is in bytes a second, or None for no limit."""
+    holders = [_hold_namespace(number, inter_node) for number in range(nodes)]
     with IPRoute() as network:
         bridge = _add(network, "bridge0", kind="bridge")
         for number, (pid, turn) in enumerate(holders):
@@ -48,12 +48,10 @@ def main(nodes: int, inter_node: float | None, intra_node: float | None, delay: 
 def probe() -> None:
     """Print ``{kernel module: why it cannot be used, or None}``, as JSON, of all that a cluster may use."""
     with IPRoute() as network:
-        loopback = network.link_lookup(ifname="lo")[0]
         trials = {
             "bridge": lambda: network.link("add", ifname="bridge0", kind="bridge"),
             "veth": lambda: network.link("add", ifname="port0", kind="veth", peer={"ifname": "eth0"}),
             "sch_tbf": lambda: _limit(network, network.link_lookup(ifname="port0")[0], 1e6),
-            "sch_netem": lambda: _limit(network, loopback, None, delay=1e-3),
         }
         print(json.dumps({module: _error_of(trial) for module, trial in trials.items()}))
 
@@ -66,9 +64,7 @@ def _error_of(trial: Callable[[], Any]) -> str | None:
     return None
 
 
-def _hold_namespace(
-    number: int, inter_node: float | None, intra_node: float | None, delay: float | None
-) -> tuple[int, Iterator[None]]:
+def _hold_namespace(number: int, inter_node: float | None) -> tuple[int, Iterator[None]]:
     """Fork a process into a new network namespace: its id, and an iterator, each step of which waits for its turn."""
     to_child, to_parent = os.pipe(), os.pipe()
     pid = os.fork()
@@ -87,12 +83,10 @@ def _hold_namespace(
         os.read(to_child[0], 1)
         with IPRoute() as network:
             loopback, link = (network.link_lookup(ifname=name)[0] for name in ("lo", "eth0"))
-            small = {} if intra_node is None else {"mtu": MTU}  # a limited link's frames must fit its burst
-            network.link("set", index=loopback, state="up", **small)
-            _limit(network, loopback, intra_node)
+            network.link("set", index=loopback, state="up")
             network.addr("add", index=link, address=f"10.0.0.{number + 1}", prefixlen=24)
             network.link("set", index=link, state="up", mtu=MTU)
-            _limit(network, link, inter_node, delay)
+            _limit(network, link, inter_node)
         os.write(to_parent[1], b".")
         os.read(to_child[0], 1)  # until the switch ends
     except BaseException as error:
@@ -116,14 +110,11 @@ def _add(network: IPRoute, name: str, **what: Any) -> int:
     return index
 
 
-def _limit(network: IPRoute, index: int, rate: float | None, delay: float | None = None) -> None:
+def _limit(network: IPRoute, index: int, rate: float | None) -> None:
     if rate is not None:
         burst = max(SMALLEST_BURST, int(rate * BURST_SECONDS))
         limit = burst + int(rate * QUEUE_SECONDS)
         network.tc("add", "tbf", index=index, handle="1:", rate=int(rate), burst=burst, limit=limit)
-    if delay is not None:
-        place = {"parent": "1:1", "handle": "10:"} if rate is not None else {"handle": "10:"}
-        network.tc("add", "netem", index=index, delay=int(delay * 1e6), limit=100_000, **place)
 
 
 if __name__ == "__main__":

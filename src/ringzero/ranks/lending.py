@@ -1,7 +1,7 @@
 """Ranks that one process lends to others, one after another: a build of the book to the kernels of its pages.
 
-A pool takes five to eight seconds of a core to start. Each of its ranks forks a child for each call, so whoever
-borrows it finds ranks as new ones are, but for modules that earlier calls had them import.
+A pool takes five to eight seconds of a core to start. Each of its ranks forks a child for each call, so who borrows it
+finds ranks as new ones are.
 """
 
 import contextlib
@@ -14,8 +14,6 @@ from pathlib import Path
 
 from ringzero import processes
 from ringzero.ranks.pool import LENDER, RANKS, Pool
-
-OPTIMIZERS = b"torch.optim"  # most pages have one step: the pools start with what that imports
 
 
 @contextlib.contextmanager
@@ -57,7 +55,7 @@ def _lend(idle: list[Pool], borrower: socket.socket) -> None:
         try:
             pool = idle.pop()
         except IndexError:
-            pool = Pool(RANKS, job=OPTIMIZERS)
+            pool = Pool(RANKS)
         returned = False
         with contextlib.suppress(OSError):
             socket.send_fds(borrower, [pool.told()], [worker.fileno() for worker in pool.workers])

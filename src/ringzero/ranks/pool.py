@@ -16,8 +16,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from ringzero import processes
-from ringzero.processes import sandbox
+from ringzero.processes import box
 from ringzero.ranks import warm_rank
 
 INTERPRETERS = 2  # see ``warm_rank``
@@ -35,20 +37,20 @@ LOOPBACK = {"linux": "lo", "darwin": "lo0"}  # the interface's name
 START_SECONDS = 600.0  # far above what torchrun takes on a busy machine; one that fails ends and is seen at once
 GOODBYE_SECONDS = 5.0  # for a worker to end what its call started
 _current: "Pool | None" = None  # the pool of this process
-wished: set[str] = set()  # modules that ranks of this process's pools had to import; later pools start with them
+imports = [*warm_rank.WARM]  # what ranks of new pools have imported before they are forked
 
 
-def acquire(world_size: int, job: bytes = b"") -> "Pool":
-    """This process's pool, if it lives and has at least ``world_size`` ranks, else a new one, made for ``job``."""
+def acquire(world_size: int) -> "Pool":
+    """This process's pool, if it lives and has at least ``world_size`` ranks, else a new one."""
     global _current
     if _current is not None and (_current.world_size < world_size or not _current.alive()):
         stop()
     if _current is None or _current.owner != os.getpid():
         lender = os.environ.get(LENDER)
-        if lender and world_size <= RANKS and sandbox.limits_asked_for() is None:
+        if lender and world_size <= RANKS and box.asked_for() is None:
             _current = Borrowed(lender)
         else:
-            _current = Pool(max(world_size, RANKS), job=job)
+            _current = Pool(max(world_size, RANKS))
     return _current
 
 
@@ -67,14 +69,13 @@ class Pool:
     """``world_size`` ranks under ``torchrun``, connected to this process by a Unix socket.
 
     The ranks end when ``close`` is called and when this process ends, however it ends. Ranks that are not ``warm``
-    import torch anew in every call. Those that are have torch, what the first ``job`` will import as far as can be
-    seen, and what ranks of other pools of this process had to import.
+    import torch anew in every call.
     """
 
-    def __init__(self, world_size: int, warm: bool = True, job: bytes = b""):
+    def __init__(self, world_size: int, warm: bool = True):
         self.world_size = world_size
         self.owner = os.getpid()
-        self.in_a_box = sandbox.limits_asked_for() is not None
+        self.box = box.asked_for()
         self.broken = False  # a rank is gone or out of step: end this pool, start another
         self.agent: subprocess.Popen[bytes] | None = None  # torchrun
         self.workers: list[socket.socket] = []  # by rank
@@ -84,50 +85,56 @@ class Pool:
         self.directory = Path(tempfile.mkdtemp(prefix="ringzero-", dir=processes.short_temporary_folder()))
         self._selector = selectors.DefaultSelector()
         try:
-            self._start([*warm_rank.foreseen(job), *sorted(wished)] if warm else ["--cold"])
+            self._start(imports if warm else [])
         except BaseException:
             self.close()
             raise
 
-    def _start(self, options: list[str]) -> None:
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with contextlib.closing(listener):
+    def _start(self, modules: list[str]) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             address = self.directory / "pool.sock"
             listener.bind(str(address))
-            sandbox.open_to_ranks(self.directory, address)
+            self._give_to_ranks(self.directory, address)
             listener.listen(self.world_size)
             listener.settimeout(0.1)
-            # While a submission is graded, two pools start at the same time: the one in a box imports torch twice, not
-            # three times. Only on Linux, where boxes are: elsewhere it may not be safe to fork torchrun's threads.
-            worker = [*(FORKED if self.in_a_box else STARTED), str(address), str(self.world_size), *options]
-            torchrun = torchrun_command(min(INTERPRETERS, self.world_size), self.directory / "logs")
-            # torch._dynamo makes a folder for inductor's files when it is imported: it goes with the pool.
-            cache = {"TORCHINDUCTOR_CACHE_DIR": str(self.directory / "inductor")}
-            with open(self.directory / "torchrun.log", "wb") as log:
-                self.agent = subprocess.Popen(
-                    self._in_its_box([*torchrun, *worker]),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    env=cache | rank_environment(self.world_size) | {MARK: str(self.directory)},
-                    start_new_session=True,  # Ctrl-C in the terminal reaches the notebook only
-                )
+            self._start_torchrun([str(address), str(self.world_size), *modules])
             deadline = time.monotonic() + START_SECONDS
-            workers: dict[int, tuple[socket.socket, int]] = {}
+            workers: dict[int, socket.socket] = {}
+            pids: dict[int, int] = {}
             while len(workers) < self.world_size:
                 if not self._agent_lives() or time.monotonic() > deadline:
-                    self.workers, self.pids = map(list, zip(*workers.values(), strict=True)) if workers else ([], [])
+                    self.workers, self.pids = [*workers.values()], [*pids.values()]
                     raise RuntimeError(self._start_failure())
                 with contextlib.suppress(TimeoutError):
                     connection, _ = listener.accept()
                     connection.settimeout(START_SECONDS)
                     hello = json.loads(connection.makefile("rb").readline())
                     connection.setblocking(True)
-                    pid = _process_behind(connection, hello["pid"])
-                    workers[hello["rank"]] = (connection, pid)
-                    self.parents.add(hello["parent"] if pid == hello["pid"] else _parent(pid))
-        self._take([workers[rank][0] for rank in range(self.world_size)])
-        self.pids = [workers[rank][1] for rank in range(self.world_size)]
+                    rank, pid = hello["rank"], _process_behind(connection, hello["pid"])
+                    workers[rank], pids[rank] = connection, pid
+                    self.parents.add(hello["parent"] if pid == hello["pid"] else psutil.Process(pid).ppid())
+        self._take([workers[rank] for rank in range(self.world_size)])
+        self.pids = [pids[rank] for rank in range(self.world_size)]
+
+    def _start_torchrun(self, arguments: list[str]) -> None:
+        """Start torchrun, whose workers are ``warm_rank`` with these arguments; in a box, if one was asked for."""
+        # While a submission is graded, two pools start at the same time: the one in a box imports torch twice, not
+        # three times. Only on Linux, where boxes are: elsewhere it may not be safe to fork torchrun's threads.
+        worker = [*(FORKED if self.box else STARTED), *arguments]
+        command = [*torchrun_command(min(INTERPRETERS, self.world_size), self.directory / "logs"), *worker]
+        if self.box is not None:
+            command = self.box.enclosed(command, [Path(tempfile.gettempdir())])
+        # torch._dynamo makes a folder for inductor's files when it is imported: it goes with the pool.
+        cache = {"TORCHINDUCTOR_CACHE_DIR": str(self.directory / "inductor")}
+        with open(self.directory / "torchrun.log", "wb") as log:
+            self.agent = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=cache | rank_environment(self.world_size) | {MARK: str(self.directory)},
+                start_new_session=True,  # Ctrl-C in the terminal reaches the notebook only
+            )
 
     def _take(self, workers: list[socket.socket]) -> None:
         """From now on talk to these, by rank."""
@@ -136,12 +143,11 @@ class Pool:
         for rank, connection in enumerate(workers):
             self._selector.register(connection, selectors.EVENT_READ, rank)
 
-    def _in_its_box(self, command: list[str]) -> list[str]:
-        """The command, in a box if this process was asked to trust no rank."""
-        limits = sandbox.limits_asked_for()
-        if limits is None:
-            return command
-        return sandbox.enclosed(command, [Path(tempfile.gettempdir())], limits)
+    def _give_to_ranks(self, *paths: Path) -> None:
+        """Let ranks in a box use these files and folders; others can anyway."""
+        if self.box is not None:
+            for path in paths:
+                self.box.give(path)
 
     def _start_failure(self) -> str:
         said = (self.directory / "torchrun.log").read_text(errors="replace")[-3000:]
@@ -171,7 +177,7 @@ class Pool:
         # A name that a rank of an earlier call cannot have known: it could have put a link there, to anywhere.
         directory = Path(tempfile.mkdtemp(prefix="call-", dir=self.directory))
         (directory / "tmp").mkdir()
-        sandbox.open_to_ranks(directory, directory / "tmp")
+        self._give_to_ranks(directory, directory / "tmp")
         try:
             yield directory
         finally:
@@ -226,7 +232,7 @@ class Borrowed(Pool):
 
     def __init__(self, lender: str):
         self.owner = os.getpid()
-        self.in_a_box = self.broken = False
+        self.box, self.broken = None, False
         self._selector = selectors.DefaultSelector()
         self._lender = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._lender.connect(lender)
@@ -238,8 +244,6 @@ class Borrowed(Pool):
         self._take([socket.socket(fileno=descriptor) for descriptor in descriptors])
 
     def _agent_lives(self) -> bool:
-        import psutil
-
         return psutil.pid_exists(self._agent)
 
     def own_processes(self) -> set[int]:
@@ -263,7 +267,8 @@ def torchrun_command(workers: int, log_directory: str | Path) -> list[str]:
 def rank_environment(world_size: int, interface: str | None = None) -> dict[str, str]:
     """The environment of a new rank; ``interface`` is its node's to the other nodes. What the user has set stays,
     but in a box, where it may hold secrets."""
-    environment = sandbox.environment_of_ranks()
+    asked = box.asked_for()
+    environment = dict(os.environ) if asked is None else asked.environment()
     environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // world_size)))
     for name, size in KEPT.items():
         environment.setdefault(name, str(size))
@@ -289,16 +294,8 @@ def _process_behind(connection: socket.socket, says: int) -> int:
     return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
 
 
-def _parent(pid: int) -> int:
-    import psutil
-
-    return psutil.Process(pid).ppid()
-
-
 def _wait_gone(pid: int, deadline: float) -> None:
     """Wait until the process has ended; whether anybody has collected it yet does not matter."""
-    import psutil
-
     while time.monotonic() < deadline:
         try:
             if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:

@@ -16,8 +16,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from ringzero.processes import plain
-from ringzero.ranks import devices
+from ringzero.ranks import devices, plain_data
 from ringzero.record import recorder
 from ringzero.record.operation import Operation
 
@@ -64,9 +63,10 @@ def run(
             start = time.monotonic()
             returned = fn(*args)
             devices.leave(device)
-            plain.dump(returned, f"{directory}/result")
+            plain_data.dump(returned, f"{directory}/result")
             seconds = time.monotonic() - start
-            mine = (plain.load(f"{directory}/result"), seconds, _recorded(f"{directory}/trace", ahead) if trace else [])
+            recorded = _recorded(f"{directory}/trace", ahead) if trace else []
+            mine = plain_data.load(f"{directory}/result"), seconds, recorded
             everyone: list[Any] = [None] * dist.get_world_size()
             dist.all_gather_object(everyone, mine, group=aside)
         finally:
@@ -77,8 +77,8 @@ def run(
                 gc.collect()  # a group that records is in a cycle, and its connections are open until it goes
                 if torch.get_default_device() != default_device:
                     torch.set_default_device(default_device)  # the script goes on, on whatever it had
-    results, took, recorded = zip(*everyone, strict=True)
-    return list(results), max(took), [record for of_rank in recorded for record in of_rank]
+    results, took, traces = zip(*everyone, strict=True)
+    return list(results), max(took), [record for of_rank in traces for record in of_rank]
 
 
 def _init_process_group(device: str, timeout: float, trace_path: str | None) -> None:

@@ -58,6 +58,7 @@ class Recorder:
             file.truncate(HEAD.size + CAPACITY * RECORD.size)
         with open(path, "r+b") as file:
             self._memory = mmap.mmap(file.fileno(), 0)
+        self._memory.madvise(mmap.MADV_RANDOM)  # else the first record reads ahead, megabytes of nothing on some disks
         self._path, self._rank, self._lock = path, rank, threading.Lock()
         self.may_lose = False  # whether the program goes on when other ranks are lost
         self._names = open(f"{path}.names", "w", buffering=1)  # noqa: SIM115  (open as long as the rank lives)

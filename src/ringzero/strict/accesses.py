@@ -16,7 +16,7 @@ import torch
 from ringzero.record import sources
 from ringzero.strict.streams import DEFAULT, Stream
 
-FORGET_AFTER = 256  # new storages at least, and as many as are alive, after which those that are gone are forgotten
+FORGET_AFTER = 256  # new storages, or as many as are alive if these are more: then those that are gone are forgotten
 
 
 class StrictError(RuntimeError):
@@ -46,7 +46,7 @@ class Use(NamedTuple):
         return at_once and (self.writes or other.writes) and self.extent.meets(other.extent)
 
     def stands_for(self, other: Use) -> bool:
-        """Whether what comes after this use comes after ``other``, an earlier one, and clashes with no more."""
+        """Whether a later use need not be compared with the earlier ``other``, because it is compared with this one."""
         return (
             (self.writes or not other.writes)
             and (other.pending is None or other.pending.settled)
@@ -72,7 +72,7 @@ class Extent(NamedTuple):
         return cls(start, start + (last + 1) * size if tensor.numel() else start, shape, strides, size)
 
     def covers(self, other: Extent) -> bool:
-        """Whether all bytes of ``other`` are among these; False where that would take long to say."""
+        """Whether all bytes of ``other`` are among these. Also False where it would take long to find out."""
         return self == other or (self.is_dense() and self.start <= other.start and other.stop <= self.stop)
 
     def meets(self, other: Extent) -> bool:
@@ -98,9 +98,9 @@ def _share_a_byte(first, second):
 class Storage(NamedTuple):
     """What is known of a storage.
 
-    ``home``   the stream that its memory goes back to when the storage is dropped
-    ``waits``  the streams that this waits for, by ``record_stream``, besides ``home``
-    ``uses``   the last one by extent, stream and kind, without those for which a later one stands
+    ``home``   the stream that gets the memory back when the storage is dropped
+    ``waits``  streams that it was recorded on (``record_stream``): the memory is not given back before they are done
+    ``uses``   what later uses are compared with: the last of each extent, stream and kind
     """
 
     reference: torch.multiprocessing.reductions.StorageWeakRef
@@ -116,7 +116,7 @@ class Memory:
         self._lock = threading.RLock()  # threads share tensors
         self._storages: dict[int, Storage] = {}
         self._abroad: dict[int, Storage] = {}  # those used on another stream than their own
-        # Of those that are gone: their own stream, which may be gone too, and uses that it has not waited for.
+        # Of storages that are gone: their home stream, which may be gone too, and uses that it has not waited for.
         self._left: list[tuple[weakref.ref[Stream], list[Use]]] = []
         self._until_forgotten = FORGET_AFTER
 
@@ -132,7 +132,7 @@ class Memory:
     def use(
         self, tensor: torch.Tensor, writes: bool, stream: Stream, number: int, what: str, pending: Any = None
     ) -> list:
-        """Note a use. Returns the communication that must be over before it, really; raises StrictError for a race."""
+        """Note a use. Returns the communication whose results must be there first. Raises StrictError for a race."""
         extent = Extent.of(tensor)
         if extent.start == extent.stop:
             return []
@@ -196,7 +196,7 @@ class Memory:
 
 
 def _used_abroad(known):
-    """Uses of the program's that memory must not be given back before."""
+    """The program's own uses on other streams, which must be over before the memory is given back."""
     streams = {known.home, *known.waits}
     return [use for use in known.uses.values() if use.pending is None and use.stream not in streams]
 

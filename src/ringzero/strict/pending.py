@@ -1,4 +1,4 @@
-"""One communication on its way: what it reads and writes, and when its result may be seen."""
+"""One communication that was issued: what it reads and writes, and when the program may see its result."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Pending:
         self.recorded: tuple[Any, int | None] | None = None
         self.error: BaseException | None = None
         self.results: Tensors = []
-        self._over = threading.Event()
+        self._over, self._settling = threading.Event(), threading.Lock()
 
     def __str__(self) -> str:
         return f"the {self.kind} ({self.place})"
@@ -72,7 +72,7 @@ class Pending:
         return self._over.is_set()
 
     def ended(self) -> None:
-        """It is over, with ``results`` or with an ``error``. What it sent is let go, as a GPU's memory would be."""
+        """It is over, with ``results`` or with an ``error``. Keep nothing that it sent: on a GPU it is freed."""
         self.inputs, self.plan = [], _over
         if self.recorded is not None and self.error is None:
             self.recorded[0].has_ended(self.recorded[1])
@@ -85,22 +85,23 @@ class Pending:
             self.recorded[0].was_waited_for(self.recorded[1])
 
     def has_not_waited(self) -> None:
-        """It was over before the program asked to wait for it."""
+        """Take back the note of ``wait``: the program has not asked yet."""
         if self.recorded is not None and self.recorded[1] is not None:
             self.recorded[0].was_not_waited_for(self.recorded[1])
 
     def settle(self) -> None:
-        """Block this thread until it is over, and let the results be seen. Raises what went wrong."""
+        """Block this thread until it is over, and copy the results to the outputs. Raises what went wrong."""
         if not self.is_over() and self.recorded is not None:
             self.recorded[0].begins_to_wait(self.recorded[1])
         self._over.wait()
         if self.error is not None:
             raise self.error
-        if not self.settled:
-            self.settled = True
-            for output, result in zip(self.outputs, self.results, strict=True):
-                output.copy_(result)
-            self.outputs, self.given, self.results = [], [], []
+        with self._settling:  # a thread that comes second must not go on before the first has copied
+            if not self.settled:
+                for output, result in zip(self.outputs, self.results, strict=True):
+                    output.copy_(result)
+                self.outputs, self.given, self.results = [], [], []
+                self.settled = True
 
 
 def _over(_: Tensors) -> tuple[Traffic, Callable[[], Tensors]]:

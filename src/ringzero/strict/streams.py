@@ -22,7 +22,7 @@ _streams: weakref.WeakSet[Stream] = weakref.WeakSet()
 _numbers = itertools.count()
 _thread = threading.local()  # .stream: the current stream of this thread
 _host: Clock = {}  # what the Python program itself has seen done: all that it issues later comes after it
-_blockers: list[Callable[[Clock], None]] = []  # what blocks until the communication of a clock is over
+_blockers: list[Callable[[Clock], None]] = []  # called with a clock, they block until its communication is over
 
 
 def learn(clock: Clock, other: Clock) -> None:

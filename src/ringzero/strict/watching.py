@@ -25,7 +25,7 @@ from ringzero.strict.pending import Pending
 READS = ("tolist", "numpy", "__array__", "__dlpack__", "__reduce_ex__")
 WITHOUT_VALUES = ("empty", "new_", "_unsafe_view", "set_", "resize_")  # names that begin so
 memory = Memory()
-_issued: list[Pending] = []  # what may never have been waited for, or is not settled
+_issued: list[Pending] = []  # communication that nobody has waited for yet, or whose results are not copied
 _lock = threading.Lock()  # of this list: threads issue side by side
 _watches = False
 _quiet = threading.local()  # .on: this thread's operations are strict's own
@@ -113,7 +113,7 @@ def _settle(pending):
 
 
 def issued(entry: Iterable[Pending]) -> None:
-    """Remember what has to be waited for before the program ends. What was waited for and is over may be seen now."""
+    """Remember what has to be waited for before the program ends. Settle what was waited for and is over."""
     for pending in list(_issued):
         if pending.waited and pending.is_over():
             _settle(pending)
@@ -122,14 +122,14 @@ def issued(entry: Iterable[Pending]) -> None:
 
 
 def _catch_up():
-    """Let go of all that the program has waited for: it may be over somewhat later, as on a stream."""
+    """Release the tensors of all that the program has waited for: so a mark of memory does not count them."""
     for pending in list(_issued):
         if pending.waited:
             _settle(pending)
 
 
 def finish() -> None:
-    """The program is over. Raises StrictError for communication that nobody waited for, and for what went wrong."""
+    """The program has ended. Raises StrictError for communication that nobody waited for, and for what went wrong."""
     with _lock:
         all_issued = [*_issued]
         _issued.clear()

@@ -11,8 +11,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from ringzero.processes import sandbox
 from ringzero_course.authoring import submission
+from ringzero_course.boxes import sandbox
 from ringzero_course.grading import build_labs
 from ringzero_course.grading.course import CONFIG, GRADEBOOK, Course, repository, table
 

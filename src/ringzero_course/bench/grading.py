@@ -14,8 +14,8 @@ from contextlib import ExitStack
 
 import click
 
-from ringzero.processes import sandbox
 from ringzero_course.bench import options, results
+from ringzero_course.boxes import sandbox
 
 OURS, TRUSTED, STOCK = "in sandboxes", "without sandboxes", "stock nbgrader, cold torchrun"
 STOCK_CONFIG = """

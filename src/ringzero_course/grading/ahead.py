@@ -18,8 +18,8 @@ from contextlib import contextmanager
 import dask
 from dask.distributed import Client, LocalCluster, TimeoutError
 
-from ringzero.processes import sandbox
-from ringzero.processes.fence import end_leftovers
+from ringzero_course.boxes import sandbox
+from ringzero_course.boxes.fence import end_leftovers
 from ringzero_course.grading import run_notebook
 from ringzero_course.grading.fingerprint import of_package
 from ringzero_course.grading.kernels import Settings

@@ -14,8 +14,8 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute, NbGraderPreprocessor
 from traitlets import Bool, Dict, Float, Integer, TraitError, Unicode, default, validate
 
-from ringzero.processes import sandbox
-from ringzero.processes.faults import GraderFault
+from ringzero_course.boxes import sandbox
+from ringzero_course.boxes.faults import GraderFault
 from ringzero_course.grading import run_notebook, settle, verdict
 from ringzero_course.grading import seal as seals
 from ringzero_course.grading.kernels import Settings
@@ -56,7 +56,7 @@ class ExecuteWithPapermill(NbGraderPreprocessor):
     notebook_seconds = Float(300.0, help="Wall-clock limit of a whole notebook, in seconds.").tag(config=True)
     output_bytes = Integer(1_000_000, min=1, help="What a cell may print; the rest is dropped.").tag(config=True)
     limits = FromWords(
-        asdict(sandbox.Limits()), help="What processes may take, as in `ringzero.processes.sandbox.Limits`."
+        asdict(sandbox.Limits()), help="What processes may take, as in `ringzero_course.boxes.sandbox.Limits`."
     ).tag(config=True)
     sandbox = Bool(
         True, help="Run submissions in sandboxes, and test cells, which use `Check`, in a kernel of their own."

@@ -31,9 +31,10 @@ from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import Engine, papermill_engines
 from traitlets import TraitError
 
-from ringzero.processes import die_with_parent, sandbox
-from ringzero.processes.faults import GraderFault
-from ringzero.processes.fence import MARK
+from ringzero.processes import die_with_parent
+from ringzero_course.boxes import sandbox
+from ringzero_course.boxes.faults import GraderFault
+from ringzero_course.boxes.fence import MARK
 from ringzero_course.grading import readable, verdict
 from ringzero_course.grading.provisioner import BoxedKernelManager
 from ringzero_course.grading.settle import add_error
@@ -44,7 +45,7 @@ INTERRUPT_SECONDS = 5  # how long an interrupted cell has to stop before the ker
 # Where all ranks of checks would import the same thing, they start with it.
 RANKS_FOR_CHECKS = """from ringzero.ranks import pool, warm_rank
 warm_rank.import_once(["ringzero_course.lab.checks"])
-pool.wished.add("ringzero_course.lab.on_rank")
+pool.imports.append("ringzero_course.lab.on_rank")
 pool.acquire(1)
 del pool, warm_rank"""
 MOST_OUTPUTS = 20  # times the output limit: what all cells of a notebook may print

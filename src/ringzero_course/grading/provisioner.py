@@ -1,4 +1,4 @@
-"""A kernel in a box: jupyter_client's local provisioner, with bubblewrap around the kernel (``processes/sandbox``)."""
+"""A kernel in a box: jupyter_client's local provisioner, with bubblewrap around the kernel (``boxes/sandbox``)."""
 
 import contextlib
 import signal
@@ -11,7 +11,7 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import LocalProvisioner
 from traitlets import Dict
 
-from ringzero.processes import sandbox
+from ringzero_course.boxes import sandbox
 
 NAME = "ringzero-sandbox"  # the entry point
 LARGEST_MESSAGE = 20_000_000  # bytes; a larger one ends the connection
@@ -24,7 +24,7 @@ END_SECONDS = 1  # far above what a killed box takes
 class SandboxProvisioner(LocalProvisioner):
     """Starts the kernel in a box, which it can leave only through the folder of its connection file."""
 
-    limits = Dict(help="The fields of ``ringzero.processes.sandbox.Limits``.").tag(config=True)
+    limits = Dict(help="The fields of ``ringzero_course.boxes.sandbox.Limits``.").tag(config=True)
     marks = Dict(help="More variables of the kernel's environment.").tag(config=True)
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:

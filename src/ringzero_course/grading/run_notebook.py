@@ -11,10 +11,9 @@ from papermill.engines import papermill_engines
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
-from ringzero.processes import sandbox
-from ringzero.processes.disk_watch import DiskWatch
-from ringzero.processes.faults import GraderFault
-from ringzero.processes.fence import Fence, why_no_room
+from ringzero_course.boxes.faults import GraderFault
+from ringzero_course.boxes.fence import Fence, why_no_room
+from ringzero_course.boxes.watches import DiskWatch, MemoryWatch
 from ringzero_course.grading import verdict
 from ringzero_course.grading.kernels import ENGINE, RANKS, STUDENT, is_injected
 
@@ -54,7 +53,7 @@ def _run(nb, settings):
         fence = stack.enter_context(Fence())
         if box is not None:
             watches = (
-                sandbox.MemoryWatch(box, lambda said: notes.append((verdict.LIMIT, said))),
+                MemoryWatch(box, lambda said: notes.append((verdict.LIMIT, said))),
                 DiskWatch(
                     [fence.folder.parent / name for name in (STUDENT, RANKS)],
                     box.temporary,

@@ -6,7 +6,7 @@ import re
 from nbformat.v4 import new_output
 from nbgrader import utils
 
-from ringzero.processes.faults import GraderFault
+from ringzero_course.boxes.faults import GraderFault
 from ringzero_course.grading import verdict, withheld
 
 SIGNS = {  # words in the reasons of a check's table, or in its error, that mean more than a wrong result

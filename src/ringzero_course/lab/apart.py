@@ -15,7 +15,7 @@ import sys
 import tempfile
 from typing import Any
 
-from ringzero.processes import sandbox
+from ringzero_course.boxes import sandbox
 from ringzero_course.lab import handle, packed, students_kernel
 from ringzero_course.lab.budget import call_seconds
 from ringzero_course.lab.parameters import GraderFault, LabError, notebook_names

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from ringzero.collectives.run import forget_scratch
-from ringzero.processes import plain
+from ringzero.ranks import plain_data
 from ringzero.record import recorder, sources
 from ringzero.record.operation import COMMUNICATION, Operation
 from ringzero.strict import watching
@@ -104,7 +104,7 @@ def _is_spoilt(directory, index, case):
 
     A function that is not written yet raises in every case, so there the cases left are not worth playing.
     """
-    reports = [plain.load(directory / f"{index}-{rank}") for rank in range(case.ranks)]
+    reports = [plain_data.load(directory / f"{index}-{rank}") for rank in range(case.ranks)]
     operations = [[Operation(*op) for op in report["operations"]] for report in reports]
     unwritten = any(report.get("error") == NotImplementedError.__name__ for report in reports)
     return unwritten or not failure.is_clean(Run(case, problem=None, operations=operations))
@@ -120,7 +120,7 @@ def _decide(directory, index, what):
 def _leave(report, directory, index):
     path = directory / f"{index}-{torch.distributed.get_rank()}"
     unfinished = path.with_name(path.name + ".unfinished")
-    plain.dump(report, unfinished)
+    plain_data.dump(report, unfinished)
     unfinished.rename(path)
 
 

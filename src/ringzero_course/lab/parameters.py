@@ -3,7 +3,7 @@
 import inspect
 import sys
 
-from ringzero.processes.faults import GraderFault
+from ringzero_course.boxes.faults import GraderFault
 
 __all__ = ["GraderFault", "LabError", "cells_that_ran", "check_parameters", "notebook_names", "written"]
 

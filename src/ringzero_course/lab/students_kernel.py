@@ -14,8 +14,8 @@ import queue
 import time
 from typing import Any
 
-from ringzero.processes.sandbox import STUDENTS_KERNEL
 from ringzero.record import sources
+from ringzero_course.boxes.sandbox import STUDENTS_KERNEL
 
 ANSWER_SECONDS = 30.0
 LARGEST_ANSWER = 100_000_000  # bytes of a message; a longer one is not received

@@ -5,13 +5,13 @@
 # %% first
 # points: 0
 def first(tensor):
-    from ringzero.processes import plain
+    from ringzero.ranks import plain_data
 
     def write(value, path):
         with open(path, "wb") as file:
             file.write((10**10).to_bytes(8, "little") + b"{")
 
-    plain.dump = write
+    plain_data.dump = write
     return tensor
 
 
@@ -19,10 +19,10 @@ def first(tensor):
 # points: 0
 def second(tensor):
     import safetensors.torch
-    from ringzero.processes import plain
+    from ringzero.ranks import plain_data
 
     tree = '{"list": [' * 50_000 + "]}" * 50_000
-    plain.dump = lambda value, path: safetensors.torch.save_file({}, path, metadata={"tree": tree})
+    plain_data.dump = lambda value, path: safetensors.torch.save_file({}, path, metadata={"tree": tree})
     return tensor
 
 
@@ -31,8 +31,8 @@ def second(tensor):
 def third(tensor):
     import json
     import safetensors.torch
-    from ringzero.processes import plain
+    from ringzero.ranks import plain_data
 
     tree = {"dict": [[key, {"array": 5}] for key in ("returned", "after", "time")]}
-    plain.dump = lambda value, path: safetensors.torch.save_file({}, path, metadata={"tree": json.dumps(tree)})
+    plain_data.dump = lambda value, path: safetensors.torch.save_file({}, path, metadata={"tree": json.dumps(tree)})
     return tensor

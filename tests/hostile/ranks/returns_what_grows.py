@@ -20,8 +20,8 @@ def second(tensor):
 # points: 0
 def third(tensor):
     import safetensors.torch
-    from ringzero.processes import plain
+    from ringzero.ranks import plain_data
 
     tree = '{"list": [' + "{}," * 9_000_000 + "{}]}"
-    plain.dump = lambda value, path: safetensors.torch.save_file({}, path, metadata={"tree": tree})
+    plain_data.dump = lambda value, path: safetensors.torch.save_file({}, path, metadata={"tree": tree})
     return tensor

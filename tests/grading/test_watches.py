@@ -5,7 +5,7 @@ import sys
 import time
 from dataclasses import replace
 
-from ringzero.processes import sandbox
+from ringzero_course.boxes import sandbox, watches
 
 MUCH = "x = bytearray(300_000_000)\nfor i in range(0, len(x), 4096): x[i] = 1\ninput()"
 
@@ -13,16 +13,16 @@ MUCH = "x = bytearray(300_000_000)\nfor i in range(0, len(x), 4096): x[i] = 1\ni
 def test_who_takes_too_much_is_ended_and_the_watch_goes_on_after_one_that_ended_by_itself(monkeypatch):
     """A process may be gone between the look at its size and the signal: the next one is watched all the same."""
     gone = subprocess.Popen([sys.executable, "-c", "pass"])
-    gone_already, sizes = sandbox.psutil.Process(gone.pid), sandbox._resident
+    gone_already, sizes = watches.psutil.Process(gone.pid), watches._resident
     gone.wait()
     large = subprocess.Popen([sys.executable, "-c", MUCH], stdin=subprocess.PIPE)
     # Not all that this process started: other tests' ranks may be among it.
-    watched = [gone_already, sandbox.psutil.Process(large.pid)]
-    monkeypatch.setattr(sandbox, "_started", lambda: ([], watched))
-    monkeypatch.setattr(sandbox, "_resident", lambda process: 2**40 if process is gone_already else sizes(process))
+    watched = [gone_already, watches.psutil.Process(large.pid)]
+    monkeypatch.setattr(watches, "_started", lambda: ([], watched))
+    monkeypatch.setattr(watches, "_resident", lambda process: 2**40 if process is gone_already else sizes(process))
     told: list[str] = []
     try:
-        with sandbox.MemoryWatch(replace(sandbox.Limits(), memory=2**28), told.append):
+        with watches.MemoryWatch(replace(sandbox.Limits(), memory=2**28), told.append):
             large.wait(timeout=60)
         assert large.returncode == -9
         assert told[:1] == ["MEMORY LIMIT: what reads the results was ended, at most 0.25 GiB"]
@@ -35,9 +35,9 @@ def test_what_is_outside_of_boxes_and_small_is_left_alone():
     small = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     told: list[str] = []
     try:
-        assert small.pid in {process.pid for process in sandbox._started()[1]}
-        with sandbox.MemoryWatch(replace(sandbox.Limits(), memory=2**40), told.append):
-            time.sleep(3 * sandbox.LOOK_SECONDS)
+        assert small.pid in {process.pid for process in watches._started()[1]}
+        with watches.MemoryWatch(replace(sandbox.Limits(), memory=2**40), told.append):
+            time.sleep(3 * watches.LOOK_SECONDS)
         assert small.poll() is None
         assert told == []
     finally:
