@@ -5,12 +5,12 @@ import re
 import pytest
 import torch
 
+from ringzero.collectives.formats import Blocks
 from ringzero.costs import offload as costs
 from ringzero.lab.claims.order import END, out_of_order
 from ringzero.lab.runs import Case, Run
 from ringzero.lab.subjects import offload
 from ringzero.lab.tiers import Tiers
-from ringzero.zero.quantised import Blocks
 from tests.live_notebook import text_of
 
 LAB = "10_offload"

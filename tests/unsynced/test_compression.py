@@ -14,13 +14,13 @@ import torch.distributed as dist
 from torch import nn
 
 from ringzero import launch
+from ringzero.collectives.formats import packed, unpacked
 from ringzero.costs import compression as costs
 from ringzero.data_parallel import DistributedDataParallel
 from ringzero.record import recorded
 from ringzero.record.operation import bytes_sent
 from ringzero.unsynced.compression import QSGD, OneBitAdam, PowerSGD, RandomK, SignMajority, TopK, compressed, qsgd
 from ringzero.unsynced.compression.memory import Memory
-from ringzero.unsynced.compression.packing import packed, unpacked
 from ringzero.unsynced.compression.random_k import one_in_each_cell
 from tests import awkward
 from tests.awkward import error_of, mlp

@@ -22,18 +22,17 @@ to go to all ranks.
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import pairwise
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.nn import Module, Parameter
 
-from ringzero.collectives import all_gather, all_to_all
-from ringzero.collectives.schedule import chunk_bounds, is_number, is_whole
+from ringzero.collectives.formats import Blocks, Float, Format, encoded, to_all, to_owners
+from ringzero.collectives.schedule import is_number, is_whole
 from ringzero.data_parallel.in_order import Wait
+from ringzero.unsynced.end_to_end import chunks_of, joined, write_back
 from ringzero.unsynced.own_copy import OwnCopy
-from ringzero.zero.quantised import Blocks, Float, Format
 
 FORMATS: dict[int, Format | None] = {32: None, 16: Float(torch.bfloat16), 8: Blocks(8), 4: Blocks(4)}  # by bits
 Outer = Callable[[list[Tensor]], torch.optim.Optimizer]
@@ -68,9 +67,9 @@ class LocalSGD(OwnCopy):
 
     def _average(self) -> None:
         for parameters in _by_width(self.trained.values()):
-            flat = _flat(parameters)
+            flat = _wide(parameters)
             self._sum(flat)
-            _spread(flat / self.group.size(), parameters)
+            write_back(flat / self.group.size(), parameters)
 
 
 class DiLoCo(OwnCopy):
@@ -152,13 +151,13 @@ class Fragment:
 
     def __init__(self, parameters: list[Parameter], offset: int, outer: Outer):
         self.parameters, self.offset = parameters, offset
-        self.shared = _flat(parameters)
+        self.shared = _wide(parameters)
         self.outer = outer([self.shared])
         self.started: int | None = None
 
     def start(self, step: int, begin_mean: Callable[[Tensor], Wait]) -> None:
         """Send off the outer gradient, shared - local, in fp32."""
-        self._gradient = (self.shared - _flat(self.parameters)).float()
+        self._gradient = (self.shared - _wide(self.parameters)).float()
         self._arrived, self.started = begin_mean(self._gradient), step
 
     def merge(self, mixing: float) -> None:
@@ -168,7 +167,7 @@ class Fragment:
         self.outer.step()
         self.started = self.shared.grad = None
         del self._gradient, self._arrived
-        _spread(self.shared if mixing == 1 else _flat(self.parameters).lerp_(self.shared, mixing), self.parameters)
+        write_back(self.shared if mixing == 1 else _wide(self.parameters).lerp_(self.shared, mixing), self.parameters)
 
 
 def mean_in(format: Format, vector: Tensor, group: dist.ProcessGroup) -> None:
@@ -177,21 +176,13 @@ def mean_in(format: Format, vector: Tensor, group: dist.ProcessGroup) -> None:
     Each rank gets all ranks' part of one chunk and sums it, its own part exact. The mean of the chunk goes to all in
     ``format`` again, and its sender takes what it sends, so that all have the same bits.
     """
-    ranks, rank = group.size(), group.rank()
-    chunks = [vector[start:stop] for start, stop in pairwise(chunk_bounds(vector.numel(), ranks).tolist())]
-    size = format.bytes(max(chunk.numel() for chunk in chunks))
-    wire = torch.zeros(ranks, size, dtype=torch.uint8, device=vector.device)
-    for row, chunk in zip(wire, chunks, strict=True):
-        row[: format.bytes(chunk.numel())] = format.encode(chunk)
-    arrived = torch.empty_like(wire)
-    all_to_all(arrived.view(-1), wire.view(-1), group=group)
-    for sender, row in enumerate(arrived):
+    rank, chunks = group.rank(), chunks_of(vector, group.size())
+    mine = chunks[rank]
+    for sender, row in enumerate(to_owners(encoded(format, chunks), group)):
         if sender != rank:
-            chunks[rank].add_(format.decode(row, chunks[rank].numel()))
-    wire[rank, : format.bytes(chunks[rank].numel())] = format.encode(chunks[rank].div_(ranks))
-    all_gather(wire.view(-1), group=group)
-    for row, chunk in zip(wire, chunks, strict=True):
-        chunk.copy_(format.decode(row, chunk.numel()))
+            mine.add_(format.decode(row, mine.numel()))
+    mine.div_(group.size())
+    to_all(format, chunks, group)
 
 
 # ---- layers and fragments
@@ -233,16 +224,9 @@ def _by_width(parameters: Iterable[Parameter]) -> list[list[Parameter]]:
     return [some for some in ([p for p in parameters if p.dtype != torch.float64], wide) if some]
 
 
-def _flat(parameters: Sequence[Parameter]) -> Tensor:
+def _wide(parameters: Sequence[Parameter]) -> Tensor:
     """Their values end to end: fp32, or fp64 if one of them is."""
-    dtype = torch.float64 if any(p.dtype == torch.float64 for p in parameters) else torch.float32
-    return torch.cat([p.detach().reshape(-1).to(dtype) for p in parameters])
-
-
-def _spread(values: Tensor, parameters: Sequence[Parameter]) -> None:
-    parts = values.split([p.numel() for p in parameters])
-    for parameter, part in zip(parameters, parts, strict=True):
-        parameter.detach().copy_(part.view(parameter.shape))
+    return joined(parameters, torch.float64 if any(p.dtype == torch.float64 for p in parameters) else torch.float32)
 
 
 # ---- checks

@@ -1,10 +1,13 @@
 """A model's values in one buffer of bytes, so that a model is one message whatever types its parameters have."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
+
+from ringzero.collectives.torchs import write
+from ringzero.unsynced.end_to_end import views, write_back
 
 
 class Packed:
@@ -27,9 +30,13 @@ class Packed:
 
     def put(self, buffer: Tensor) -> None:
         """Copy the tensors' values into ``buffer``."""
-        for (_, alike), numbers in zip(self._kinds, self._numbers(buffer), strict=True):
-            for tensor, part in zip(alike, _split(numbers, alike), strict=True):
-                part.copy_(tensor.detach())
+        for tensor, part in self._parts(buffer):
+            part.copy_(tensor.detach())
+
+    def take(self, buffer: Tensor) -> None:
+        """Give the tensors the values in ``buffer``."""
+        for tensor, part in self._parts(buffer):
+            write(tensor, part)
 
     def take_sum(self, weighted: Iterable[tuple[float, Tensor]]) -> None:
         """Give the tensors the sum of weight times value over pairs ``(weight, buffer)``, added up in their order.
@@ -42,15 +49,13 @@ class Packed:
             total = numbers[0].to(wide) * weights[0]
             for weight, theirs in zip(weights[1:], numbers[1:], strict=True):
                 total.add_(theirs.to(wide), alpha=weight)
-            for tensor, part in zip(alike, _split(total, alike), strict=True):
-                tensor.detach().copy_(part)
+            write_back(total, alike)
+
+    def _parts(self, buffer: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Each tensor, and where its values lie in the buffer, in its shape."""
+        for (_, alike), numbers in zip(self._kinds, self._numbers(buffer), strict=True):
+            yield from zip(alike, views(numbers, alike), strict=True)
 
     def _numbers(self, buffer: Tensor) -> list[Tensor]:
         """1-D views of the buffer, one for each type."""
         return [part.view(dtype) for part, (dtype, _) in zip(buffer.split(self._sizes), self._kinds, strict=True)]
-
-
-def _split(numbers: Tensor, alike: list[Tensor]) -> list[Tensor]:
-    """Views of ``numbers``, each in the shape of one of the tensors."""
-    parts = numbers.split([tensor.numel() for tensor in alike])
-    return [part.view(tensor.shape) for part, tensor in zip(parts, alike, strict=True)]

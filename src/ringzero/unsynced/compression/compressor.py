@@ -56,14 +56,14 @@ class Compressor(ABC):
     with their parameters when buckets are cut anew. They differ by rank, so each rank saves its own ``state_dict``.
 
     Gradients of half precision are compressed, sent and kept as fp32; float64 stays float64. A gradient that is
-    infinite or NaN on one rank makes part of the result so on every rank, and errors then stay as they were, for such
-    a step is left out (loss scaling). Errors have the scale of the gradients: a loss scale that changes is felt once.
+    infinite or NaN on one rank makes part of the result so on every rank. Loss scaling skips such a step, so errors
+    stay as they were. Errors are kept in the loss scale of their step: after a change of the scale they are off once.
 
     ``group``  of the messages of a communication hook; by default all ranks
     ``steps``  backward passes so far
 
-    Where a hook is used with ``find_unused``: a parameter that no rank used keeps no gradient, as everywhere, so what
-    its error would have given is lost. ``travel=`` refuses that.
+    A hook with ``find_unused`` loses errors: a parameter that no rank used gets no gradient, so its error is added to
+    nothing. ``travel=`` refuses that.
     """
 
     def __init__(self, error_feedback: bool, group: dist.ProcessGroup | None = None):
@@ -86,7 +86,7 @@ class Compressor(ABC):
     def reset(self) -> None:
         """Forget all errors, and begin at step 0. All ranks must do it at the same place."""
         self.steps, self._memory = 0, Memory()
-        self._model: Any = None  # whose ``travel`` this is: a reference to its replica, else its process group
+        self._model: Any = None  # that has this as its ``travel``: a reference to its replica, else its process group
 
     # ---- ways in
 
@@ -97,7 +97,7 @@ class Compressor(ABC):
         since its error was kept, and for a compressor that another model has.
         """
         replica = replica_of(next(iter(bucket.parameters())))
-        model = group if replica is None else ref(replica)  # a group may have been that of a model that is gone
+        model = group if replica is None else ref(replica)  # a group may serve another model when its own is gone
         if self._model is not None and self._model != model:
             raise ValueError(
                 f"this {type(self).__name__} has the errors of another model; make one for each model, or call its "
@@ -107,7 +107,7 @@ class Compressor(ABC):
         return self._begin(bucket, group, ranks).result
 
     def _begin(self, bucket: Any, group: dist.ProcessGroup, ranks: int, result: Future | None = None) -> Done:
-        """Send the gradients off, beside the caller. ``result`` is then the mean, which is in the bucket, too."""
+        """Begin to replace the bucket's gradients by their mean, beside the caller. ``result`` gets the mean, too."""
         buffer = self._checked(bucket)
         exchange = Exchange(tuple(bucket.parameters()), group, ranks, self.steps, bucket.index())
         if bucket.is_last():
@@ -138,7 +138,7 @@ class Compressor(ABC):
             if errors is not None:
                 values += errors
             buffer.copy_(self.mean(values, exchange))
-            if errors is not None:  # all ranks see the same mean, so all keep new errors or none does
+            if errors is not None:  # all ranks have the same mean, so all keep new errors or none does
                 torch.where(buffer.isfinite().all(), values, errors, out=errors)
             if result is not None:
                 result.set_result(buffer)

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
+from ringzero.unsynced.end_to_end import joined, views
+
 
 class Memory:
     """The error of each parameter. Those of parameters that travel together lie end to end, as their gradients do."""
@@ -34,10 +36,10 @@ class Memory:
         is_new = any(error is None for error in errors)
         if vector is None or is_new or (vector.dtype, vector.device) != (dtype, device):
             parts = [torch.zeros(p.shape) if e is None else e for p, e in zip(parameters, errors, strict=True)]
-            vector = torch.cat([part.reshape(-1).to(device, dtype) for part in parts])
+            vector = joined(parts, dtype, device)
             self._vectors = {old: v for old, v in self._vectors.items() if not {*old} & {*key}} | {key: vector}
-            for parameter, part in zip(parameters, vector.split([p.numel() for p in parameters]), strict=True):
-                self._errors[parameter] = part.view(parameter.shape)
+            for parameter, part in zip(parameters, views(vector, parameters), strict=True):
+                self._errors[parameter] = part
         return vector
 
     def by_parameter(self) -> Mapping[torch.Tensor, torch.Tensor]:

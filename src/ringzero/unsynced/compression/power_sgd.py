@@ -13,6 +13,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from ringzero.collectives import all_reduce
 from ringzero.unsynced.compression.compressor import Compressor, Exchange, precision
+from ringzero.unsynced.end_to_end import joined, views
 
 
 class PowerSGD(Compressor):
@@ -102,14 +103,11 @@ def orthonormal(matrix: torch.Tensor) -> torch.Tensor:
 
 def _by_parameter(vector: torch.Tensor, parameters: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Views of the parts of ``vector``: matrices, and vectors for what has fewer dimensions."""
-    parts = zip(vector.split([parameter.numel() for parameter in parameters]), parameters, strict=True)
-    return [part.view(len(p), -1) if p.dim() > 1 and p.numel() else part for part, p in parts]
+    return [part.flatten(1) if part.dim() > 1 else part.view(-1) for part in views(vector, parameters)]
 
 
 def _summed(tensors: Sequence[torch.Tensor], group: dist.ProcessGroup) -> list[torch.Tensor]:
     """The sums over the ranks, of all tensors in one message."""
     if not tensors:
         return []
-    message = all_reduce(torch.cat([tensor.reshape(-1) for tensor in tensors]), group=group)
-    parts = message.split([tensor.numel() for tensor in tensors])
-    return [part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
+    return views(all_reduce(joined(tensors), group=group), tensors)
