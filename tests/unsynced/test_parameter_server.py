@@ -19,7 +19,8 @@ from ringzero.unsynced import parameter_server
 from ringzero.unsynced.by_collectives import ServedByCollectives
 from ringzero.unsynced.line import HEAD_BYTES, Line, through_the_host
 from ringzero.unsynced.parameter_server import ParameterServer
-from ringzero.unsynced.serving import BoundedStaleness, Served, Synchronous, Workers, cut
+from ringzero.unsynced.rules import BoundedStaleness, Served, Synchronous, Workers
+from ringzero.unsynced.slices import cut
 from tests import awkward
 
 STEPS, SAMPLES = 6, 24
@@ -189,6 +190,13 @@ def test_the_synchronous_server_says_who_is_missing(tmp_path):
     for rank in (0, 1, 3):
         assert "worker 2 is gone, and Synchronous(backup=0) cannot go on" in ranks.returns[rank]["error"]
         assert str(tmp_path) in ranks.returns[rank]["error"]
+
+
+def test_a_server_that_only_serves_says_so_too():
+    options = {"dedicated": True}
+    ranks = launch(train, awkward.OddSizes, Synchronous(), options, STEPS, None, (2, 4), world_size=4, may_lose=True)
+    for rank in (0, 1, 3):
+        assert "worker 2 is gone, and Synchronous(backup=0) cannot go on" in ranks.returns[rank]["error"]
 
 
 def test_a_backup_worker_stands_in_for_one_that_is_lost():
@@ -426,10 +434,8 @@ def test_by_nccls_rules_too():
 
 
 def test_a_server_adds_up_half_precision_without_overflow():
-    served, workers = Served(torch.nn.Parameter(torch.zeros(2, dtype=torch.float16))), Workers(2, {0, 1})
-    means = []
+    values = torch.nn.Parameter(torch.zeros(2, dtype=torch.float16))
+    served = Served(values, Workers(2, {0, 1}), torch.optim.SGD([values], lr=1.0))
     for worker in (0, 1):
-        gradient = torch.full((2,), 40_000.0, dtype=torch.float16)
-        Synchronous().pushed(served, worker, 0, gradient, workers, lambda _, mean: means.append(mean))
-    assert means[0].dtype == torch.float16
-    assert means[0].tolist() == [40_000.0, 40_000.0]
+        Synchronous().pushed(served, worker, 0, torch.full((2,), 40_000.0, dtype=torch.float16))
+    assert (values.dtype, values.tolist()) == (torch.float16, [-40_000.0, -40_000.0])

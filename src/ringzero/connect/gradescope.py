@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from ringzero.connect import one_submission
-from ringzero.grading import durable
+from ringzero.processes import durable
 
 SETUP = """#!/usr/bin/env bash
 set -euo pipefail

@@ -12,7 +12,8 @@ from pathlib import Path
 import nbformat
 
 from ringzero.grading import course as courses
-from ringzero.grading import durable, feedback, seal, verdict
+from ringzero.grading import feedback, seal, verdict
+from ringzero.processes import durable
 
 FILES = ("Makefile", "README.md", "LICENSE", "pyproject.toml", "requirements.txt", "constraints.txt", courses.CONFIG)
 

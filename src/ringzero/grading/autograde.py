@@ -33,7 +33,7 @@ from nbgrader.utils import parse_utc, rmtree
 from traitlets import Bool, Integer, TraitError, Unicode
 from traitlets.config import catch_config_error
 
-from ringzero.grading import durable, last_grading, one_at_a_time, stopped, verdict
+from ringzero.grading import last_grading, one_at_a_time, stopped, verdict
 from ringzero.grading.course import Course
 from ringzero.grading.execute import ExecuteWithPapermill
 from ringzero.grading.fingerprint import differing, fingerprint
@@ -43,6 +43,7 @@ from ringzero.grading.progress import Progress
 from ringzero.grading.read_submission import id_of, why_invalid
 from ringzero.grading.restore import sources_of
 from ringzero.grading.validate import TABLE, ShowsTables
+from ringzero.processes import durable
 from ringzero.processes.fence import end_leftovers, why_not_in_the_usual_folder
 from ringzero.processes.leftovers import regular
 

@@ -4,8 +4,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ringzero.grading import durable
 from ringzero.grading.readable import in_one_line
+from ringzero.processes import durable
 
 OK = "ok"  # every cell ran and none raised
 STUDENT = "student fault"  # a cell raised, a check came back without a number, or the kernel died
