@@ -3,14 +3,16 @@
 import torch
 from torch import Tensor
 
-from ringzero.collectives.torchs import write
 from ringzero.data_parallel.vector import dense
+from ringzero.unsynced.end_to_end import joined, views, write_back
+from ringzero.unsynced.packed import Packed
 
 
 class FlatModule:
     """``module``, seen as a vector of ``numel`` numbers: its trained parameters end to end, as they are registered.
 
-    The module may be on a GPU; what is read is copied from there, and what is written is copied there.
+    ``untrained`` are its buffers and frozen parameters. The module may be on a GPU; what is read is copied from there,
+    and what is written is copied there.
 
     Raises ValueError unless there are trained parameters and all of them are float32.
     """
@@ -23,35 +25,21 @@ class FlatModule:
             raise ValueError(f"the module has parameters of {', '.join(others)}; convert it with module.float()")
         self.numel = sum(parameter.numel() for parameter in self.trained)
         mine = {id(parameter) for parameter in self.trained}
-        self.untrained = [t for t in (*module.parameters(), *module.buffers()) if id(t) not in mine and t.numel()]
+        self.untrained = Packed(t for t in (*module.parameters(), *module.buffers()) if id(t) not in mine)
 
     def parameters(self) -> Tensor:
         """The vector."""
-        return torch.cat([parameter.detach().reshape(-1).cpu() for parameter in self.trained])
+        return joined(self.trained, device="cpu")
 
     def write(self, vector: Tensor) -> None:
         """Bring ``vector`` into the module."""
-        for part, parameter in self._parts(vector):
-            parameter.copy_(part)
+        write_back(vector, self.trained)
 
     def take_gradient(self) -> Tensor:
         """The gradients as a vector, zeros where there is none; then the module has none."""
         vector = torch.zeros(self.numel, device="cpu")
-        for part, parameter in self._parts(vector):
+        for part, parameter in zip(views(vector, self.trained), self.trained, strict=True):
             if parameter.grad is not None:
                 part.copy_(dense(parameter.grad))
             parameter.grad = None
         return vector
-
-    def untrained_bytes(self) -> list[Tensor]:
-        """Buffers and frozen parameters, each as bytes of its own."""
-        return [tensor.detach().cpu().reshape(-1).clone().view(torch.uint8) for tensor in self.untrained]
-
-    def write_untrained(self, parts: list[Tensor]) -> None:
-        """Bring what ``untrained_bytes`` returned elsewhere into the module."""
-        for tensor, part in zip(self.untrained, parts, strict=True):
-            write(tensor, part.view(tensor.dtype).view(tensor.shape))
-
-    def _parts(self, vector):
-        parts = vector.split([parameter.numel() for parameter in self.trained])
-        return [(part.view(parameter.shape), parameter) for part, parameter in zip(parts, self.trained, strict=True)]

@@ -17,8 +17,6 @@ gradients. The states take ``copies`` times the memory that they take in ZeRO-1,
 To keep copies in the memory of other machines is the idea of GEMINI (Wang et al., SOSP 2023), which sends the states.
 """
 
-import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,36 +24,16 @@ import torch
 from torch import Tensor
 
 from ringzero.collectives.ring import ring_all_gather, ring_broadcast, ring_reduce_scatter
-from ringzero.collectives.run import run
-from ringzero.collectives.schedule import Schedule, chunk_bounds
-from ringzero.record.wire import OTHER_TAG
+from ringzero.collectives.schedule import chunk_bounds, is_whole
 from ringzero.unsynced import recut, saved_shards
+from ringzero.unsynced.end_to_end import chunks_of
 from ringzero.unsynced.flat_module import FlatModule
-from ringzero.unsynced.quorum import JOIN, NO, YES, Member, MemberLost, Quorum, QuorumLost, exchanging
+from ringzero.unsynced.quorum import JOIN, NO, YES, Member, MemberLost, Quorum, QuorumLost
 from ringzero.unsynced.saved_shards import SavedSet
 from ringzero.unsynced.shards import Shards
+from ringzero.unsynced.spent import Spent, Stopwatch
 
 NOTHING_YET = -1  # the epoch of shards that a rank does not have
-
-
-@dataclass
-class Spent:
-    """Where a rank's wall time went, in seconds, since it asked to be let in.
-
-    ``useful`` went into steps that count, forward and backward passes included; ``lost`` into steps that did not, and
-    into steps that were undone by going back to a checkpoint; ``reconfiguring`` into finding a quorum and cutting the
-    shards anew; ``saving`` into checkpoints.
-    """
-
-    useful: float = 0.0
-    lost: float = 0.0
-    reconfiguring: float = 0.0
-    saving: float = 0.0
-
-    @property
-    def goodput(self) -> float:
-        """The useful part of the wall time."""
-        return self.useful / ((self.useful + self.lost + self.reconfiguring + self.saving) or 1.0)
 
 
 class Surviving:
@@ -93,7 +71,7 @@ class Surviving:
         **options: Any,
     ):
         for what, value in {"copies": copies, "checkpoint_every": checkpoint_every}.items():
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if not is_whole(value) or value < 1:
                 raise ValueError(f"{what} is {value!r}; give a whole number, 1 or more")
         self.quorum, self.copies, self._every = quorum, copies, checkpoint_every
         self._module, self.shards = FlatModule(module), Shards(optimizer, options)
@@ -104,9 +82,12 @@ class Surviving:
         if self.folder:
             self.folder.mkdir(parents=True, exist_ok=True)
         self._saved: int | None = None  # how many steps the last checkpoint had
-        self.spent, self._since = Spent(), time.monotonic()
-        self._seconds: dict[int, float] = {}  # useful ones, by step
+        self._stopwatch = Stopwatch()
         self._form()
+
+    @property
+    def spent(self) -> Spent:
+        return self._stopwatch.spent
 
     @property
     def rank(self) -> int:
@@ -142,13 +123,12 @@ class Surviving:
             gradients = None
         verdict = self.quorum.vote(gradients is not None)
         if gradients is None or verdict == NO:
-            self.spent.lost += self._lap()
+            self._stopwatch.count("lost")
             self._form()
             return False
         self.shards.step(gradients)
         complete = verdict != JOIN and self._gathered()
-        self._seconds[self.steps] = self._lap()
-        self.spent.useful += self._seconds[self.steps]
+        self._stopwatch.count_step(self.steps)
         self.steps += 1
         if not complete:
             self._form()
@@ -171,18 +151,18 @@ class Surviving:
 
     def _reduced(self, gradient: Tensor) -> dict[int, Tensor]:
         """``{chunk: its mean gradient}`` of the chunks that this rank keeps."""
-        self._run(ring_reduce_scatter(self.world_size), gradient)
+        self.quorum.run(ring_reduce_scatter(self.world_size), gradient)
         own = self._part(gradient, self.rank).div_(self.world_size)
         gradients = {chunk: torch.empty_like(kept) for chunk, kept in self.shards.kept.items()} | {self.rank: own}
         copies = recut.keepers(self.rank, self.world_size, self.copies)[1:]
-        self._exchange([(own, peer) for peer in copies], [(gradients[c], c) for c in gradients if c != self.rank])
+        self.quorum.exchange([(own, peer) for peer in copies], [(gradients[c], c) for c in gradients if c != self.rank])
         return gradients
 
     def _gathered(self) -> bool:
         """Bring the stepped parameters of all chunks into the module. If a member is lost meanwhile, False."""
         self._part(self._vector, self.rank).copy_(self.shards.kept[self.rank])
         try:
-            self._run(ring_all_gather(self.world_size), self._vector)
+            self.quorum.run(ring_all_gather(self.world_size), self._vector)
         except MemberLost:
             self.quorum.vote(False)  # on the next step, in which the others are
             return False
@@ -209,8 +189,8 @@ class Surviving:
         self._module.write(self._vector)
         self.steps, self._epoch = about["steps"], self.quorum.epoch
         self._history = [*about["history"], (self.steps, list(self.members))]
-        self._count_as_lost([step for step in self._seconds if step >= self.steps])
-        self.spent.reconfiguring += self._lap()
+        self._stopwatch.undo(self.steps)
+        self._stopwatch.count("reconfiguring")
         if self.folder and about["source"] == "disk" and self.rank == 0:
             saved_shards.remove(self.folder, self.steps)  # what is undone
         if self.folder and about["source"] == "start":
@@ -227,16 +207,17 @@ class Surviving:
         keeps = recut.kept_by(self.rank, self.world_size, self.copies)
         if about["source"] == "start":
             self._vector.copy_(self._module.parameters())
-            self._run(ring_broadcast(self.world_size, leader), self._vector)
+            self.quorum.run(ring_broadcast(self.world_size, leader), self._vector)
             return about, {chunk: self._part(self._vector, chunk).clone()[None] for chunk in keeps}
         if self.folder and pieces is None:
             saved, numel = SavedSet(*about["set"]), self._module.numel
-            rows = {chunk: saved_shards.read(self.folder, saved, numel, *self._bounds(chunk)) for chunk in keeps}
+            bounds = chunk_bounds(numel, self.world_size).tolist()
+            rows = {chunk: saved_shards.read(self.folder, saved, numel, *bounds[chunk : chunk + 2]) for chunk in keeps}
         else:
             assert pieces is not None
             rows = self._moved(pieces, keeps, 1 + len(about["rows"]), newest)
         self._part(self._vector, self.rank).copy_(rows[self.rank][0])
-        self._run(ring_all_gather(self.world_size), self._vector)
+        self.quorum.run(ring_all_gather(self.world_size), self._vector)
         return about, rows
 
     def _pieces(self, newest: int, current: dict[str | int, int]) -> list[recut.Piece] | None:
@@ -268,31 +249,21 @@ class Surviving:
         """The chunks to keep, so many ``rows`` each, from what this rank and others kept in an ``epoch``."""
         begins = chunk_bounds(self._module.numel, len(self.quorum.names_in(epoch))).tolist()
         mine = {chunk: self.shards.rows(chunk) for chunk in self.shards.kept} if epoch == self._epoch else {}
-        sends, receives, arrived = [], [], []
-        for source, target, before, now, start, stop in pieces:
-            if source == self.rank:
-                piece = mine[before][:, start - begins[before] : stop - begins[before]].contiguous()
-            elif target == self.rank:
-                piece = torch.empty(rows, stop - start, device="cpu")
-                receives.append((piece, source))
-            if target == self.rank:
-                arrived.append((now, piece))
-            elif source == self.rank:
-                sends.append((piece, target))
-        self._exchange(sends, receives)
-        return {
-            chunk: torch.cat([torch.empty(rows, 0, device="cpu"), *(p for now, p in arrived if now == chunk)], dim=1)
-            for chunk in keeps
-        }
+        return recut.move(pieces, self.rank, mine, begins, keeps, rows, self.quorum.exchange)
 
     def _send_untrained(self, leader: int, others: list[int]) -> None:
         """Bring the leader's buffers and frozen parameters to others."""
-        parts = self._module.untrained_bytes() if others else []
+        untrained = self._module.untrained
+        buffer = untrained.empty(torch.device("cpu"))
         if self.rank == leader:
-            self._exchange([(part, place) for place in others for part in parts], [])
+            untrained.put(buffer)
+            self.quorum.exchange([(buffer, place) for place in others], [])
         elif self.rank in others:
-            self._exchange([], [(part, leader) for part in parts])
-            self._module.write_untrained(parts)
+            self.quorum.exchange([], [(buffer, leader)])
+            untrained.take(buffer)
+
+    def _part(self, vector: Tensor, chunk: int) -> Tensor:
+        return chunks_of(vector, self.world_size)[chunk]
 
     # ---- checkpoints
 
@@ -304,7 +275,7 @@ class Surviving:
         if self.rank == 0 and self._saved is not None:
             saved_shards.remove(self.folder, -1, self._saved)
         self._saved = self.steps
-        self.spent.saving += self._lap()
+        self._stopwatch.count("saving")
 
     def _on_disk(self) -> str:
         if self.folder is None:
@@ -313,37 +284,3 @@ class Surviving:
         if saved is None:
             return f"No state is on a disk: {self.folder} holds no complete set"
         return f"The last state on a disk is that of step {saved.steps}, in {self.folder}"
-
-    # ---- messages and time
-
-    def _bounds(self, chunk: int) -> list[int]:
-        """Where the chunk starts, where it stops."""
-        return chunk_bounds(self._module.numel, self.world_size)[chunk : chunk + 2].tolist()
-
-    def _part(self, vector: Tensor, chunk: int) -> Tensor:
-        return vector[slice(*self._bounds(chunk))]
-
-    def _run(self, schedule: Schedule, vector: Tensor) -> None:
-        """A collective of the members, in place. Raises MemberLost."""
-        with exchanging():
-            run(schedule, vector, "sum", self.quorum.group)
-
-    def _exchange(self, sends: list[tuple[Tensor, int]], receives: list[tuple[Tensor, int]]) -> None:
-        """Send and receive ``(tensor, peer)``. Raises MemberLost."""
-        group = self.quorum.group
-        with exchanging():
-            works = [group.recv([tensor], peer, OTHER_TAG) for tensor, peer in receives if tensor.numel()]
-            works += [group.send([tensor], peer, OTHER_TAG) for tensor, peer in sends if tensor.numel()]
-            for work in works:
-                work.wait()
-
-    def _lap(self) -> float:
-        """Seconds since this was last asked."""
-        since, self._since = self._since, time.monotonic()
-        return self._since - since
-
-    def _count_as_lost(self, steps: list[int]) -> None:
-        for step in steps:
-            undone = self._seconds.pop(step)
-            self.spent.useful -= undone
-            self.spent.lost += undone
