@@ -9,10 +9,9 @@ from ringzero.unsynced.packed import Packed
 
 
 class FlatModule:
-    """``module``, seen as a vector of ``numel`` numbers: its trained parameters end to end, as they are registered.
+    """``module`` as a vector of ``numel`` numbers: its trained parameters end to end, in the order of the module.
 
-    ``untrained`` are its buffers and frozen parameters. The module may be on a GPU; what is read is copied from there,
-    and what is written is copied there.
+    ``untrained`` are its buffers and frozen parameters. The module may be on a GPU.
 
     Raises ValueError unless there are trained parameters and all of them are float32.
     """

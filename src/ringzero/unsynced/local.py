@@ -9,15 +9,7 @@ of it by an *outer optimizer*:
 
 Its streaming form (Douillard et al., "Streaming DiLoCo with overlapping communication", 2025) spreads this out: the
 layers are cut into fragments, each with its own turn in the H steps; a fragment's outer gradient travels while the next
-``delay`` steps compute; and it travels in fewer bits.
-
-Bytes that a rank sends in H steps, on average over the ranks, of n numbers on N ranks:
-
-    32 bits             2 (N-1)/N 4n, one ring all-reduce
-    16, 8 or 4 bits     2 (N-1) F(ceil(n/N)); F(m) is m bits/8, with 8 and 4 bits and 4 for each 256 numbers, a scale
-
-of each fragment. Quantised parts are exchanged, summed in fp32 where they arrive, and the sums are quantised once more
-to go to all ranks.
+``delay`` steps compute; and it travels in fewer bits. ``costs.local.outer_step_bytes`` has the bytes.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -43,7 +35,7 @@ class LocalSGD(OwnCopy):
     """``module`` and ``optimizer`` as in ``OwnCopy``; the parameters are averaged after every ``every``-th step.
 
     ``finish()`` averages them once more, unless that was just done. ``algorithm`` is one of ringzero's all-reduces by
-    name, or None for the backend's own. Parameters travel as fp32, and as fp64 where they are. With ``every=1`` and an
+    name, or None for the backend's own. Parameters travel as fp32; those in fp64 as fp64. With ``every=1`` and an
     optimizer that is linear in the gradients, such as SGD with momentum, this is data parallelism within rounding.
 
     Raises ValueError for an ``every`` below 1, and as ``OwnCopy``.
@@ -75,18 +67,17 @@ class LocalSGD(OwnCopy):
 class DiLoCo(OwnCopy):
     """``module`` and ``optimizer`` as in ``OwnCopy``; outer steps of each fragment every ``every`` steps.
 
-    ``outer``      makes an optimizer of a list of tensors, for the parameters that all ranks share; it must treat each
-                   number on its own. By default SGD with Nesterov momentum, as in the paper
-    ``fragments``  into how many parts of about the same size the layers are cut, in the order in which the module has
-                   them. Fragment p of P is synchronised p H/P steps after fragment 0. (The paper prefers parts made of
-                   every P-th layer.)
+    ``outer``      makes the outer optimizer of a list of tensors; it must treat each number on its own. By default SGD
+                   with Nesterov momentum, as in the paper
+    ``fragments``  into how many parts of about the same size the layers are cut, in their order (the paper prefers
+                   every P-th layer). Fragment p of P is synchronised p H/P steps after fragment 0
     ``delay``      for how many steps an outer gradient travels while training goes on
     ``mixing``     local <- (1 - mixing) local + mixing shared, after an outer step; 1 - alpha of the paper
     ``bits``       32, 16 (bf16), 8 or 4 for each number of an outer gradient that travels
     ``algorithm``  the all-reduce for 32 bits: one of ringzero's by name, or None for the backend's own
 
     With ``outer=partial(torch.optim.SGD, lr=1.0)``, one fragment and 32 bits this is ``LocalSGD``, within rounding. The
-    shared parameters, one copy more in memory besides the outer optimizer's state, have the same bits on all ranks.
+    shared parameters, a copy beside the module's own, have the same bits on all ranks.
 
     ``finish()`` merges what is on its way. Steps since then are this rank's own: take ``average()``.
 
@@ -173,8 +164,8 @@ class Fragment:
 def mean_in(format: Format, vector: Tensor, group: dist.ProcessGroup) -> None:
     """Make ``vector``, 1-D and fp32, the mean over the ranks, with numbers in ``format`` on the wire.
 
-    Each rank gets all ranks' part of one chunk and sums it, its own part exact. The mean of the chunk goes to all in
-    ``format`` again, and its sender takes what it sends, so that all have the same bits.
+    Each rank sums all ranks' parts of one chunk, its own part exact. The mean of the chunk goes to all in ``format``
+    again.
     """
     rank, chunks = group.rank(), chunks_of(vector, group.size())
     mine = chunks[rank]

@@ -29,8 +29,8 @@ class OwnCopy(ABC):
         trainer.zero_grad()
 
     on every rank the same number of times, and at the end ``finish()``, or all of it inside ``with trainer:``. To keep
-    or to evaluate a model, take ``average()``. The optimizer's state is each rank's own and never travels, and so are
-    buffers: BatchNorm trains with statistics of the batch, so its running ones do not matter until ``average()``.
+    or to evaluate a model, take ``average()``. The optimizer's state and buffers are each rank's own. (BatchNorm trains
+    with statistics of the batch; its running ones matter only in ``average()``.)
 
     ``trained``  ``{name: parameter}`` of those that require a gradient; a tied one comes once. Only these travel
     ``group``    a process group of its own, of the ranks that have the copies

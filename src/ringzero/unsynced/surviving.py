@@ -3,18 +3,16 @@
     surviving = Surviving(module, torch.optim.AdamW, Quorum(expected=4), copies=2, lr=0.01)
     while surviving.steps < total or not surviving.finish():
         loss(module, batch(surviving.steps, surviving.rank, surviving.world_size)).backward()
-        surviving.step()        # False: a rank was lost, and this batch is done again by those who are left
+        surviving.step()        # False: a rank was lost, and the ranks that are left do this batch again
 
-In ZeRO-1 each of N ranks keeps 1/N of the optimizer's states, so a rank that dies takes with it what nobody else has.
-Here the right neighbour keeps a rank's chunk too. After the reduce-scatter, a rank sends this neighbour the reduced
-gradient of its chunk, S/N bytes, and both take the same step: the same operations on the same numbers. So the two
-copies stay equal bit by bit, and while nothing fails no state is sent. When ranks are lost, the survivors cut the flat
-vector anew, for as many as they are; each takes what it lacks from a copy that is left (``recut``).
+In ZeRO-1 each of N ranks keeps 1/N of the optimizer's states, and a rank that dies takes them with it. Here the right
+neighbour keeps a rank's chunk too. After the reduce-scatter, a rank sends this neighbour the reduced gradient of its
+chunk, and both take the same step. So the two copies stay equal bit by bit, and while nothing fails no state is sent.
+When ranks are lost, the survivors cut the flat vector anew, and each takes what it lacks from a copy that is left
+(``recut``). GEMINI (Wang et al., SOSP 2023) keeps copies in other machines' memory too, and sends the states.
 
-A rank sends 2 (N-1)/N S bytes a step, as in data parallelism, and (copies-1)/N S more, where S is the size of the
-gradients. The states take ``copies`` times the memory that they take in ZeRO-1, K/N bytes an element.
-
-To keep copies in the memory of other machines is the idea of GEMINI (Wang et al., SOSP 2023), which sends the states.
+With S bytes of gradients a rank sends 2 (N-1)/N S bytes a step, as in data parallelism, and (copies-1)/N S more. The
+states take ``copies`` times the memory that they take in ZeRO-1.
 """
 
 from pathlib import Path
@@ -40,9 +38,9 @@ class Surviving:
     """``module``, trained by all members of ``quorum``; an optimizer's ``options`` come last, such as ``lr=0.01``.
 
     ``optimizer`` is a class of ``torch.optim`` that treats each element on its own. ``copies`` ranks keep each chunk,
-    so any ``copies - 1`` ranks may be lost at once. ``checkpoint`` is a folder that all members reach, where each
-    writes its chunk every ``checkpoint_every`` steps. If all copies of a chunk are lost, the members go back to the
-    newest checkpoint. A job that begins with such a folder goes on from it.
+    so any ``copies - 1`` ranks may be lost at once. ``checkpoint`` is a folder that all members reach; each writes its
+    chunk there every ``checkpoint_every`` steps. If all copies of a chunk are lost, the members go back to the newest
+    checkpoint. A job that begins with such a folder goes on from it.
 
     ``steps``  how many steps were committed: the next batch is number ``steps``
     ``rank``, ``world_size``, ``members``  this rank's place among the members, how many they are, their names
@@ -50,10 +48,9 @@ class Surviving:
     ``spent``  where the time went
     ``shards`` the chunks that this rank keeps, and their ``optimizer``
 
-    A new member gets from the others what is trained, and what is not (buffers, frozen parameters). At the beginning
-    all get them from the first member. Checkpoints hold what is trained only. The trained parameters must be float32.
-    States are on the CPU. If the module is on a GPU, gradients are copied from there and parameters to there; NCCL is
-    not used, because its survivors would hang.
+    New members get parameters, trained or not, and buffers from the others; at the beginning all get the first
+    member's. Checkpoints hold what is trained only, which must be float32. States are on the CPU, also if the module
+    is on a GPU. NCCL is not used, because its survivors would hang.
 
     Raises ValueError or TypeError for what cannot be trained so, QuorumLost when fewer than ``quorum.least`` members
     are left, ChunksLost when chunks are gone and there is no checkpoint; both say what is on the disk.
@@ -111,10 +108,10 @@ class Surviving:
 
     @torch.no_grad()
     def step(self) -> bool:
-        """Step with the mean of all members' gradients, and remove these; whether the step counts.
+        """Step with the mean of all members' gradients, and remove these. Returns whether the step counts.
 
-        If it does not, the parameters are as they were, ``steps`` too, and ``rank`` and ``world_size`` are new. After
-        going back to a checkpoint, ``steps`` is less.
+        If not, parameters and ``steps`` are as they were, or those of a checkpoint; ``rank`` and ``world_size`` are
+        new.
         """
         gradient = self._module.take_gradient()
         try:
@@ -137,10 +134,10 @@ class Surviving:
         return True
 
     def finish(self) -> bool:
-        """End together: True on all members, or on none: after going back to a checkpoint, so train on and ask again.
+        """End together: a rank that ended alone might have chunks that others still need.
 
-        Without it a rank could end while others still need its chunks. Where members are lost or come meanwhile, those
-        who are now there end: no step more than was asked for.
+        True on all members; or False on all, when they went back to a checkpoint: train on, and ask again. If members
+        are lost or come meanwhile, those who are there end, with no step more.
         """
         done = self.steps
         while self.quorum.finish() != YES:
@@ -159,12 +156,12 @@ class Surviving:
         return gradients
 
     def _gathered(self) -> bool:
-        """Bring the stepped parameters of all chunks into the module. If a member is lost meanwhile, False."""
+        """Bring the stepped parameters of all chunks into the module. Returns False if a member is lost meanwhile."""
         self._part(self._vector, self.rank).copy_(self.shards.kept[self.rank])
         try:
             self.quorum.run(ring_all_gather(self.world_size), self._vector)
         except MemberLost:
-            self.quorum.vote(False)  # on the next step, in which the others are
+            self.quorum.vote(False)  # on the next step: the others may be in it already
             return False
         self._module.write(self._vector)
         return True
@@ -192,12 +189,15 @@ class Surviving:
         self._stopwatch.undo(self.steps)
         self._stopwatch.count("reconfiguring")
         if self.folder and about["source"] == "disk" and self.rank == 0:
-            saved_shards.remove(self.folder, self.steps)  # what is undone
+            saved_shards.remove(self.folder, self.steps)  # steps that are undone
         if self.folder and about["source"] == "start":
             self._save()
 
     def _cut(self, members: list[Member]) -> tuple[dict[str, Any], dict[int, Tensor]]:
-        """What all members must know, and ``{chunk: rows}`` of the chunks to keep; ``_vector`` becomes whole."""
+        """Cut the shards for these members, and make ``_vector`` whole.
+
+        Returns what all members must know (``_about``), and ``{chunk: rows}`` of the chunks that this rank is to keep.
+        """
         newest = max(epoch for _, epoch in members)
         current = {name: place for place, (name, epoch) in enumerate(members) if epoch == newest}
         pieces, leader = self._pieces(newest, current), min(current.values())
@@ -235,7 +235,7 @@ class Surviving:
             raise recut.ChunksLost.of(keepers, len(before)) from None
 
     def _about(self, pieces: list[recut.Piece] | None) -> dict[str, Any]:
-        """What the leader tells the others: where the shards come from, and what is no row of theirs."""
+        """What the leader tells the others: where the shards come from, and all that is not in their rows."""
         if pieces is not None:
             return {"source": "members"} | self._progress()
         if self.folder and (saved := saved_shards.newest(self.folder)):
