@@ -25,10 +25,10 @@ from torch.nn import Module
 from torch.utils.hooks import RemovableHandle
 
 from ringzero.record.eager import not_compiled
+from ringzero.unsynced.end_to_end import Packed
 from ringzero.unsynced.messages import Arrived, Messages
 from ringzero.unsynced.mixing import Graph
 from ringzero.unsynced.own_copy import OwnCopy
-from ringzero.unsynced.packed import Packed
 
 
 class Gossip(OwnCopy):

@@ -24,8 +24,7 @@ from torch import Tensor
 from ringzero.collectives.ring import ring_all_gather, ring_broadcast, ring_reduce_scatter
 from ringzero.collectives.schedule import chunk_bounds, is_whole
 from ringzero.unsynced import recut, saved_shards
-from ringzero.unsynced.end_to_end import chunks_of
-from ringzero.unsynced.flat_module import FlatModule
+from ringzero.unsynced.end_to_end import Packed, chunks_of, joined, take_gradient, write_back
 from ringzero.unsynced.quorum import JOIN, NO, YES, Member, MemberLost, Quorum, QuorumLost
 from ringzero.unsynced.saved_shards import SavedSet
 from ringzero.unsynced.shards import Shards
@@ -71,8 +70,10 @@ class Surviving:
             if not is_whole(value) or value < 1:
                 raise ValueError(f"{what} is {value!r}; give a whole number, 1 or more")
         self.quorum, self.copies, self._every = quorum, copies, checkpoint_every
-        self._module, self.shards = FlatModule(module), Shards(optimizer, options)
-        self._vector = torch.empty(self._module.numel, device="cpu")  # the parameters, as they were last gathered
+        self._trained, self.shards = _trained(module), Shards(optimizer, options)
+        self._vector = joined(self._trained, device="cpu")  # the parameters, as they were last gathered
+        ours = {id(parameter) for parameter in self._trained}
+        self._untrained = Packed(t for t in (*module.parameters(), *module.buffers()) if id(t) not in ours)
         self._epoch, self.steps = NOTHING_YET, 0  # of the quorum, when the shards were cut
         self._history: list[tuple[int, list[str | int]]] = []  # (from which step on, these are the members)
         self.folder = Path(checkpoint) if checkpoint else None
@@ -113,7 +114,7 @@ class Surviving:
         If not, parameters and ``steps`` are as they were, or those of a checkpoint; ``rank`` and ``world_size`` are
         new.
         """
-        gradient = self._module.take_gradient()
+        gradient = take_gradient(self._trained)
         try:
             gradients = self._reduced(gradient)
         except MemberLost:
@@ -163,7 +164,7 @@ class Surviving:
         except MemberLost:
             self.quorum.vote(False)  # on the next step: the others may be in it already
             return False
-        self._module.write(self._vector)
+        write_back(self._vector, self._trained)
         return True
 
     # ---- another quorum
@@ -183,7 +184,7 @@ class Surviving:
             if self.quorum.vote(True) != NO:
                 break
         self.shards.replace(rows, about)
-        self._module.write(self._vector)
+        write_back(self._vector, self._trained)
         self.steps, self._epoch = about["steps"], self.quorum.epoch
         self._history = [*about["history"], (self.steps, list(self.members))]
         self._stopwatch.undo(self.steps)
@@ -206,11 +207,11 @@ class Surviving:
         self._send_untrained(leader, [place for place in range(len(members)) if place not in have])
         keeps = recut.kept_by(self.rank, self.world_size, self.copies)
         if about["source"] == "start":
-            self._vector.copy_(self._module.parameters())
+            self._vector = joined(self._trained, device="cpu")
             self.quorum.run(ring_broadcast(self.world_size, leader), self._vector)
             return about, {chunk: self._part(self._vector, chunk).clone()[None] for chunk in keeps}
         if self.folder and pieces is None:
-            saved, numel = SavedSet(*about["set"]), self._module.numel
+            saved, numel = SavedSet(*about["set"]), len(self._vector)
             bounds = chunk_bounds(numel, self.world_size).tolist()
             rows = {chunk: saved_shards.read(self.folder, saved, numel, *bounds[chunk : chunk + 2]) for chunk in keeps}
         else:
@@ -227,7 +228,7 @@ class Surviving:
         before = self.quorum.names_in(newest)
         now_at = {place: current[name] for place, name in enumerate(before) if name in current}
         try:
-            return recut.pieces(self._module.numel, self.copies, len(before), now_at, self.world_size)
+            return recut.pieces(len(self._vector), self.copies, len(before), now_at, self.world_size)
         except recut.ChunksLost as lost:
             if self.folder and saved_shards.newest(self.folder):
                 return None
@@ -247,20 +248,19 @@ class Surviving:
 
     def _moved(self, pieces: list[recut.Piece], keeps: list[int], rows: int, epoch: int) -> dict[int, Tensor]:
         """The chunks to keep, so many ``rows`` each, from what this rank and others kept in an ``epoch``."""
-        begins = chunk_bounds(self._module.numel, len(self.quorum.names_in(epoch))).tolist()
+        begins = chunk_bounds(len(self._vector), len(self.quorum.names_in(epoch))).tolist()
         mine = {chunk: self.shards.rows(chunk) for chunk in self.shards.kept} if epoch == self._epoch else {}
         return recut.move(pieces, self.rank, mine, begins, keeps, rows, self.quorum.exchange)
 
     def _send_untrained(self, leader: int, others: list[int]) -> None:
         """Bring the leader's buffers and frozen parameters to others."""
-        untrained = self._module.untrained
-        buffer = untrained.empty(torch.device("cpu"))
+        buffer = self._untrained.empty(torch.device("cpu"))
         if self.rank == leader:
-            untrained.put(buffer)
+            self._untrained.put(buffer)
             self.quorum.exchange([(buffer, place) for place in others], [])
         elif self.rank in others:
             self.quorum.exchange([], [(buffer, leader)])
-            untrained.take(buffer)
+            self._untrained.take(buffer)
 
     def _part(self, vector: Tensor, chunk: int) -> Tensor:
         return chunks_of(vector, self.world_size)[chunk]
@@ -284,3 +284,13 @@ class Surviving:
         if saved is None:
             return f"No state is on a disk: {self.folder} holds no complete set"
         return f"The last state on a disk is that of step {saved.steps}, in {self.folder}"
+
+
+def _trained(module: torch.nn.Module) -> list[torch.nn.Parameter]:
+    """The parameters that are trained. Raises ValueError if there are none, or not all of them are float32."""
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    if not trained:
+        raise ValueError("no parameter of the module requires a gradient, so there is nothing to train")
+    if others := sorted({str(parameter.dtype) for parameter in trained} - {"torch.float32"}):
+        raise ValueError(f"the module has parameters of {', '.join(others)}; convert it with module.float()")
+    return trained
