@@ -212,20 +212,34 @@ def test_the_only_server_lost_ends_the_run_and_its_last_state_goes_on(tmp_path):
     assert "server 0 is gone" in lost.returns[1]["error"]
     assert str(tmp_path) in lost.returns[1]["error"]
 
-    resumed = launch(go_on, tmp_path, 4, world_size=2).returns
+    resumed = launch(go_on, tmp_path, 4, {}, world_size=2).returns
     for parameters in resumed:
         torch.testing.assert_close(parameters, alone(awkward.OddSizes))
 
 
-def go_on(folder, done):
+def go_on(folder, done, options):
+    torch.manual_seed(dist.get_rank())
     module = awkward.OddSizes()
-    server = ParameterServer(module, torch.optim.SGD, lr=0.1, momentum=0.9, folder=folder, resume=True)
-    for step in range(done, STEPS):
-        loss_of(server, step, server.rank, 2).backward()
-        server.step()
-        server.zero_grad()
-    server.finish()
+    server = ParameterServer(module, torch.optim.SGD, lr=0.1, momentum=0.9, folder=folder, resume=True, **options)
+    if server.rank in server.workers:
+        for step in range(done, STEPS):
+            loss_of(server, step, server.workers.index(server.rank), len(server.workers)).backward()
+            server.step()
+            server.zero_grad()
+        server.finish()
+    else:
+        server.serve()
     return flat(module)
+
+
+@pytest.mark.parametrize("dedicated", [False, True])
+def test_shares_of_several_servers_go_on(tmp_path, dedicated):
+    """Each rank has all shares before its first step: those of other servers too."""
+    ranks, options = 4 if dedicated else 3, {"servers": 2, "slice_bytes": 40, "dedicated": dedicated}
+    saved = options | {"folder": tmp_path, "save_every": 2}
+    launch(train, awkward.OddSizes, Synchronous(), saved, 4, world_size=ranks)
+    for parameters in launch(go_on, tmp_path, 4, options, world_size=ranks).returns:
+        torch.testing.assert_close(parameters, alone(awkward.OddSizes))
 
 
 def test_asynchronous_training_survives_workers_killed_at_any_moment(request):

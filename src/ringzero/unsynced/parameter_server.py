@@ -78,25 +78,31 @@ class ParameterServer(Module):
         self._first_needed_first = first_needed_first
         self._sliced = Sliced(self.trained, servers, slice_bytes)
         self._changed = threading.Condition()  # of what follows, which other threads write to
-        self._on_the_way = set[int]()  # slices that were pushed and have not come back
-        self._versions = [0] * len(self._sliced.slices)
+        every_slice = range(len(self._sliced.slices))
+        self._on_the_way = set(every_slice if resume else ())  # slices that are to come
+        self._versions = [0 for _ in every_slice]
         self._ended = set[int]()  # servers that have sent their last parameters
         self._why_not: str | None = None  # training cannot go on
         self._cause: Exception | None = None  # this rank's own failure
         is_server = self.rank in self.servers
         self.server = self._make_server(partial(optimizer, **options), save_every, resume) if is_server else None
+        everyone = range(ranks_of.size())
+        self._open_lines([peer for peer in everyone if peer != self.rank and (is_server or peer in self.servers)])
         if resume:
-            self._share_what_was_saved()
+            if self.server is not None:
+                self.server.send_everything()
+            self._take_all()
+        self._hooks = self._hook() if overlap else []  # on the module, until the training is over
+
+    def _open_lines(self, peers: list[int]) -> None:
         longest, dtype = max(each.stop - each.start for each in self._sliced.slices), self._sliced.values.dtype
         self._lines = {
             peer: Line(peer, self.group, longest, dtype, partial(self._arrived, peer), partial(self._lost, peer),
                        self._failed)
-            for peer in range(ranks_of.size())
-            if peer != self.rank and (is_server or peer in self.servers)
+            for peer in peers
         }  # fmt: skip
         for line in self._lines.values():
             line.open()
-        self._hooks = self._hook() if overlap else []  # on the module, until the training is over
 
     # ---- what a training program calls
 
@@ -127,13 +133,17 @@ class ParameterServer(Module):
     def serve(self) -> None:
         """On a dedicated server: serve until all workers have ended, and take on the last parameters of all servers."""
         self._wait_until(lambda: self._ended.issuperset(self.servers))
-        self._sliced.expect_values(range(len(self._sliced.slices)))
-        self.wait()
+        self._take_all()
         while self._hooks:  # the module is the program's again
             self._hooks.pop().remove()
         for line in self._lines.values():
             line.close()
         dist.destroy_process_group(self.group)
+
+    def _take_all(self) -> None:
+        """Have the values of all slices in the module, also of those that this worker did not push."""
+        self._sliced.expect_values(range(len(self._sliced.slices)))
+        self.wait()
 
     # ---- gradients out, parameters in
 
@@ -251,20 +261,6 @@ class ParameterServer(Module):
             assert file is not None
             server.load(torch.load(file, weights_only=True))
         return server
-
-    def _share_what_was_saved(self) -> None:
-        versions = torch.tensor(self._versions, device="cpu")
-        for number, server, *_ in self._sliced.slices:
-            values = self._sliced.part(number, self._sliced.values)
-            if self.server is not None and server == self.rank:
-                served = self.server.served[number]
-                values.copy_(served.values.detach())
-                versions[number] = served.version
-            for part in (values, versions[number : number + 1]):
-                dist.broadcast(part, group_src=server, group=self.group)
-        self._versions = versions.tolist()
-        self._sliced.expect_values(range(len(self._sliced.slices)))
-        self.wait()
 
 
 def _check(servers, dedicated, slice_bytes, save_every, folder, resume, size):

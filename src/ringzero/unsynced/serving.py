@@ -72,10 +72,19 @@ class Server:
                 served.waiting = [each for each in served.waiting if each != worker]
                 self._answer(self.rule.released(served), number)
             if not self._workers.live:
+                self._send_all()
                 for rank in self._everyone:
-                    for number in self.served:
-                        self._send_values(rank, number)
                     self._send(rank, (END, 0, 0))
+
+    def send_everything(self) -> None:
+        """Send everyone the newest values of all slices."""
+        with self._lock:
+            self._send_all()
+
+    def _send_all(self) -> None:
+        for rank in self._everyone:
+            for number in self.served:
+                self._send_values(rank, number)
 
     def _answer(self, workers: list[int], number: int) -> None:
         """Save, if it is time, and send these workers the newest values of a slice."""

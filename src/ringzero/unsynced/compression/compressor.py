@@ -6,9 +6,9 @@
 | its ``register_comm_hook(compressor, compressed)``             | ``compressor.group``, or the default group  |
 | ``register_comm_hook(compressor, compressed)`` of torch's DDP  | the same                                    |
 
-In each the work runs beside the backward pass (``data_parallel.executor``), in the order in which buckets leave.
-The three send the same messages and add in the same order, so for the same buckets their results are equal bit for bit.
-(torch's DDP cuts its first buckets in another order of parameters, and from the second pass on the same ones.)
+The work runs beside the backward pass (``data_parallel.executor``), in the order in which buckets leave. All three send
+the same messages and add in the same order, so for the same buckets their results are equal bit for bit. (torch's DDP
+has other buckets in its first backward pass.)
 """
 
 from abc import ABC, abstractmethod
@@ -91,7 +91,7 @@ class Compressor(ABC):
         """Forget all errors, and begin at step 0. All ranks must do it at the same place."""
         self.steps = 0
         self._kept = {"errors": WeakIdKeyDictionary()}  # kind -> parameter -> what is kept of it
-        self._model: Any = None  # that has this as its ``travel``: a reference to its replica, else its process group
+        self._model: Any = None  # whose ``travel`` this is: a weak reference to its replica, or its process group
 
     # ---- ways in
 
