@@ -14,7 +14,6 @@ import torch.distributed as dist
 from torch import nn
 
 from ringzero import launch
-from ringzero.collectives.formats import packed, unpacked
 from ringzero.costs import compression as costs
 from ringzero.data_parallel import DistributedDataParallel
 from ringzero.record import recorded
@@ -39,15 +38,6 @@ KEEPING = ("top-k", "random-k", "weighted signs", "PowerSGD")
 
 
 # ---- numbers on the wire
-
-
-@pytest.mark.parametrize("bits", [1, 2, 4, 8])
-@pytest.mark.parametrize("numel", [0, 1, 7, 8, 33])
-def test_packed_numbers_come_out_as_they_went_in(bits, numel):
-    numbers = torch.randint(0, 2**bits, (numel,), generator=torch.Generator().manual_seed(numel))
-    wire = packed(numbers, bits)
-    assert (wire.dtype, wire.numel()) == (torch.uint8, math.ceil(numel * bits / 8))
-    assert unpacked(wire, bits)[:numel].tolist() == numbers.tolist()
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])

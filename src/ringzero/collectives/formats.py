@@ -6,6 +6,7 @@ sums them (``to_owners``). Then it encodes the sum, and all ranks get all chunks
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import torch
@@ -13,6 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ringzero.collectives.api import all_gather, all_to_all
+from ringzero.collectives.schedule import chunk_bounds
 
 
 class Format(Protocol):
@@ -73,6 +75,11 @@ class Blocks:
 
 
 # ---- a mean in two exchanges
+
+
+def chunks_of(vector: Tensor, ranks: int) -> list[Tensor]:
+    """A 1-D ``vector`` cut into a chunk for each rank, as collectives cut it (``chunk_bounds``)."""
+    return [vector[start:stop] for start, stop in pairwise(chunk_bounds(vector.numel(), ranks).tolist())]
 
 
 def encoded(format: Format, chunks: Sequence[Tensor]) -> Tensor:

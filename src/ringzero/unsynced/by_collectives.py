@@ -13,8 +13,9 @@ from torch import Tensor
 from torch.nn import Module
 
 from ringzero.collectives import broadcast, reduce
+from ringzero.collectives.formats import chunks_of
 from ringzero.collectives.schedule import is_whole
-from ringzero.unsynced.end_to_end import check_one_type, chunks_of, gradients_of, joined, write_back
+from ringzero.unsynced.end_to_end import check_one_type, gradients_of, joined, write_back
 from ringzero.unsynced.own_copy import OwnCopy
 
 

@@ -2,13 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from ringzero.collectives.schedule import chunk_bounds
 from ringzero.collectives.torchs import write
 from ringzero.data_parallel.vector import dense
 
@@ -31,11 +29,6 @@ def write_back(vector: Tensor, tensors: Sequence[Tensor]) -> None:
     """Copy the parts of ``vector`` to the ``tensors``."""
     for tensor, part in zip(tensors, views(vector, tensors), strict=True):
         tensor.detach().copy_(part)
-
-
-def chunks_of(vector: Tensor, ranks: int) -> list[Tensor]:
-    """``vector`` cut into a chunk for each rank, as collectives cut it."""
-    return [vector[start:stop] for start, stop in pairwise(chunk_bounds(vector.numel(), ranks).tolist())]
 
 
 def gradients_of(named: Mapping[str, Parameter]) -> list[Tensor]:

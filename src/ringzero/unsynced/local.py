@@ -20,10 +20,10 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn import Module, Parameter
 
-from ringzero.collectives.formats import Blocks, Float, Format, encoded, to_all, to_owners
+from ringzero.collectives.formats import Blocks, Float, Format, chunks_of, encoded, to_all, to_owners
 from ringzero.collectives.schedule import is_number, is_whole
 from ringzero.data_parallel.in_order import Wait
-from ringzero.unsynced.end_to_end import chunks_of, joined, write_back
+from ringzero.unsynced.end_to_end import joined, write_back
 from ringzero.unsynced.own_copy import OwnCopy
 
 FORMATS: dict[int, Format | None] = {32: None, 16: Float(torch.bfloat16), 8: Blocks(8), 4: Blocks(4)}  # by bits

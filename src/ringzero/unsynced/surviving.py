@@ -21,10 +21,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ringzero.collectives.formats import chunks_of
 from ringzero.collectives.ring import ring_all_gather, ring_broadcast, ring_reduce_scatter
 from ringzero.collectives.schedule import chunk_bounds, is_whole
 from ringzero.unsynced import recut, saved_shards
-from ringzero.unsynced.end_to_end import Packed, chunks_of, joined, take_gradient, write_back
+from ringzero.unsynced.end_to_end import Packed, joined, take_gradient, write_back
 from ringzero.unsynced.quorum import JOIN, NO, YES, Member, MemberLost, Quorum, QuorumLost
 from ringzero.unsynced.saved_shards import SavedSet
 from ringzero.unsynced.shards import Shards

@@ -13,14 +13,12 @@ Masters stay exact: every gather quantises them anew, and errors of weights do n
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar
 
 import torch
 import torch.distributed as dist
 
-from ringzero.collectives.formats import Blocks, Float, Format, encoded, to_all, to_owners
-from ringzero.collectives.schedule import chunk_bounds
+from ringzero.collectives.formats import Blocks, Float, Format, chunks_of, encoded, to_all, to_owners
 from ringzero.zero.travel import Travel
 from ringzero.zero.two_level import Flat, NewGroup, levels
 
@@ -91,12 +89,12 @@ class Quantised(Travel):
         if self.weights is None:
             self.plain.gather(whole)
         else:
-            to_all(self.weights, _chunks(whole, self.group.size()), self.group)
+            to_all(self.weights, chunks_of(whole, self.group.size()), self.group)
 
     def reduce(self, gradient: torch.Tensor) -> torch.Tensor:
         if self.gradients is None:
             return self.plain.reduce(gradient)
-        chunks = [chunk.float() for chunk in _chunks(gradient, self.group.size())]
+        chunks = [chunk.float() for chunk in chunks_of(gradient, self.group.size())]
         for group in self.exchanges:  # in a node, what is for any rank of the same place goes to the neighbour there
             chunks = self._exchange(self.gradients, chunks, group)
         (shard,) = chunks
@@ -113,7 +111,3 @@ class Quantised(Travel):
         )
         assert isinstance(summed, torch.Tensor)
         return list(summed.split([chunk.numel() for chunk in chunks[rank::ranks]]))
-
-
-def _chunks(vector: torch.Tensor, ranks: int) -> list[torch.Tensor]:
-    return [vector[start:stop] for start, stop in pairwise(chunk_bounds(vector.numel(), ranks).tolist())]
