@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ringzero.collectives import ALGORITHMS
 from ringzero.costs import compression, faults, gossip, local, server, stragglers
-from ringzero.unsynced.serving import cut
+from ringzero.unsynced.slices import cut
 
 # ---- ranks fail
 

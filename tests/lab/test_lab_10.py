@@ -5,9 +5,9 @@ import re
 import pytest
 import torch
 
+from ringzero.collectives.formats import Blocks
 from ringzero.costs import offload as costs
 from ringzero.costs.tiers import tier_bytes
-from ringzero.zero.quantised import Blocks
 from ringzero_course.lab.claims.order import END, out_of_order
 from ringzero_course.lab.runs import Case, Run
 from ringzero_course.lab.subjects import offload

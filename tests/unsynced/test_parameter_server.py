@@ -19,7 +19,8 @@ from ringzero.unsynced import parameter_server
 from ringzero.unsynced.by_collectives import ServedByCollectives
 from ringzero.unsynced.line import HEAD_BYTES, Line, through_the_host
 from ringzero.unsynced.parameter_server import ParameterServer
-from ringzero.unsynced.serving import BoundedStaleness, Served, Synchronous, Workers, cut
+from ringzero.unsynced.rules import BoundedStaleness, Served, Synchronous, Workers
+from ringzero.unsynced.slices import cut
 from tests import awkward
 
 STEPS, SAMPLES = 6, 24
@@ -191,6 +192,13 @@ def test_the_synchronous_server_says_who_is_missing(tmp_path):
         assert str(tmp_path) in ranks.returns[rank]["error"]
 
 
+def test_a_server_that_only_serves_says_so_too():
+    options = {"dedicated": True}
+    ranks = launch(train, awkward.OddSizes, Synchronous(), options, STEPS, None, (2, 4), world_size=4, may_lose=True)
+    for rank in (0, 1, 3):
+        assert "worker 2 is gone, and Synchronous(backup=0) cannot go on" in ranks.returns[rank]["error"]
+
+
 def test_a_backup_worker_stands_in_for_one_that_is_lost():
     rule = Synchronous(backup=1)
     ranks = launch(train, awkward.OddSizes, rule, {}, STEPS, None, (2, 3), world_size=4, may_lose=True)
@@ -204,20 +212,34 @@ def test_the_only_server_lost_ends_the_run_and_its_last_state_goes_on(tmp_path):
     assert "server 0 is gone" in lost.returns[1]["error"]
     assert str(tmp_path) in lost.returns[1]["error"]
 
-    resumed = launch(go_on, tmp_path, 4, world_size=2).returns
+    resumed = launch(go_on, tmp_path, 4, {}, world_size=2).returns
     for parameters in resumed:
         torch.testing.assert_close(parameters, alone(awkward.OddSizes))
 
 
-def go_on(folder, done):
+def go_on(folder, done, options):
+    torch.manual_seed(dist.get_rank())
     module = awkward.OddSizes()
-    server = ParameterServer(module, torch.optim.SGD, lr=0.1, momentum=0.9, folder=folder, resume=True)
-    for step in range(done, STEPS):
-        loss_of(server, step, server.rank, 2).backward()
-        server.step()
-        server.zero_grad()
-    server.finish()
+    server = ParameterServer(module, torch.optim.SGD, lr=0.1, momentum=0.9, folder=folder, resume=True, **options)
+    if server.rank in server.workers:
+        for step in range(done, STEPS):
+            loss_of(server, step, server.workers.index(server.rank), len(server.workers)).backward()
+            server.step()
+            server.zero_grad()
+        server.finish()
+    else:
+        server.serve()
     return flat(module)
+
+
+@pytest.mark.parametrize("dedicated", [False, True])
+def test_shares_of_several_servers_go_on(tmp_path, dedicated):
+    """Each rank has all shares before its first step: those of other servers too."""
+    ranks, options = 4 if dedicated else 3, {"servers": 2, "slice_bytes": 40, "dedicated": dedicated}
+    saved = options | {"folder": tmp_path, "save_every": 2}
+    launch(train, awkward.OddSizes, Synchronous(), saved, 4, world_size=ranks)
+    for parameters in launch(go_on, tmp_path, 4, options, world_size=ranks).returns:
+        torch.testing.assert_close(parameters, alone(awkward.OddSizes))
 
 
 def test_asynchronous_training_survives_workers_killed_at_any_moment(request):
@@ -426,10 +448,8 @@ def test_by_nccls_rules_too():
 
 
 def test_a_server_adds_up_half_precision_without_overflow():
-    served, workers = Served(torch.nn.Parameter(torch.zeros(2, dtype=torch.float16))), Workers(2, {0, 1})
-    means = []
+    values = torch.nn.Parameter(torch.zeros(2, dtype=torch.float16))
+    served = Served(values, Workers(2, {0, 1}), torch.optim.SGD([values], lr=1.0))
     for worker in (0, 1):
-        gradient = torch.full((2,), 40_000.0, dtype=torch.float16)
-        Synchronous().pushed(served, worker, 0, gradient, workers, lambda _, mean: means.append(mean))
-    assert means[0].dtype == torch.float16
-    assert means[0].tolist() == [40_000.0, 40_000.0]
+        Synchronous().pushed(served, worker, 0, torch.full((2,), 40_000.0, dtype=torch.float16))
+    assert (values.dtype, values.tolist()) == (torch.float16, [-40_000.0, -40_000.0])

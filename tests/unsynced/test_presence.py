@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 
 from ringzero import launch
+from ringzero.record.wire import OTHER_TAG
 from ringzero.unsynced.line import Line, through_the_host
 from ringzero.unsynced.messages import Messages
 from ringzero.unsynced.presence import why_gone
@@ -76,10 +77,14 @@ def asked_of_the_living():
     asked += [why_gone(group, 1 - rank) for _ in range(100)]
     dist.send(torch.full((4,), float(rank)), 1 - rank)
     work.wait()
-    return {*asked}, theirs.tolist()
+    ours = torch.zeros(2)  # a message as a quorum's members send them
+    received = group.recv([ours], 1 - rank, OTHER_TAG)
+    group.send([torch.full((2,), float(rank))], 1 - rank, OTHER_TAG).wait()
+    received.wait()
+    return {*asked}, theirs.tolist(), ours.tolist()
 
 
 def test_the_living_are_there():
-    ranks = launch(asked_of_the_living, world_size=2, trace=True)
-    assert ranks.returns == [({None}, [1.0] * 4), ({None}, [0.0] * 4)]
-    assert [op.kind for op in ranks.trace if op.rank == 0] == ["recv", "send"]
+    ranks = launch(asked_of_the_living, world_size=2, trace=True, timeout=60)
+    assert ranks.returns == [({None}, [1.0] * 4, [1.0] * 2), ({None}, [0.0] * 4, [0.0] * 2)]
+    assert [op.kind for op in ranks.trace if op.rank == 0] == ["recv", "send"] * 2

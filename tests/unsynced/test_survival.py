@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import json
 import os
 import random
 import re
@@ -35,7 +36,9 @@ from ringzero.unsynced.quorum import (
     host,
     until_finished,
 )
+from ringzero.unsynced.shards import Shards
 from ringzero.unsynced.surviving import Surviving
+from ringzero.zero.optimizers import ELEMENTWISE
 
 NUMEL = 5 * 7 + 7 + 7 * 3 + 3
 
@@ -386,6 +389,26 @@ def test_pieces_bring_each_rank_what_it_keeps_from_ranks_that_had_it(copies):
             assert got == {(rank, chunk): list(range(*bounds[chunk : chunk + 2])) for rank, chunk in got}
 
 
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_a_chunk_that_is_cut_anew_steps_on_as_if_it_had_stayed(name):
+    """Bit for bit what the optimizer does with the whole vector; what is no row of the chunks goes through JSON."""
+    random = torch.Generator().manual_seed(1)
+    whole, gradients = torch.randn(7, generator=random), torch.randn(6, 7, generator=random)
+    rows, about = whole[None].clone(), {"rows": [], "numbers": {}}
+    for turn, middle in enumerate((4, 2, 7)):
+        shards = Shards(ELEMENTWISE[name], {"lr": 0.1})
+        shards.replace({0: rows[:, :middle].clone(), 1: rows[:, middle:].clone()}, about)
+        for gradient in gradients[2 * turn : 2 * turn + 2]:
+            shards.step({0: gradient[:middle].clone(), 1: gradient[middle:].clone()})
+        rows, about = torch.cat([shards.rows(0), shards.rows(1)], dim=1), json.loads(json.dumps(shards.about()))
+    parameter = torch.nn.Parameter(whole)
+    optimizer = ELEMENTWISE[name]([parameter], lr=0.1)
+    for gradient in gradients:
+        parameter.grad = gradient.clone()
+        optimizer.step()
+    assert torch.equal(rows[0], parameter.detach())
+
+
 def test_a_set_of_files_counts_when_it_is_whole(tmp_path):
     rows = torch.arange(14.0).view(2, 7)
     for saved in (saved_shards.SavedSet(4, 0, 3), saved_shards.SavedSet(6, 1, 2)):
@@ -393,7 +416,7 @@ def test_a_set_of_files_counts_when_it_is_whole(tmp_path):
         for rank in range(saved.ranks):
             assert saved_shards.newest(tmp_path) == (None if saved.steps == 4 else (4, 0, 3))
             saved_shards.save(tmp_path, saved, rank, rows[:, slice(*bounds[rank : rank + 2])], {"steps": saved.steps})
-    (tmp_path / "step-8-epoch-1-rank-0-of-1.part").write_bytes(b"half")
+    (tmp_path / "step-8-epoch-1-rank-0-of-1.pt.part").write_bytes(b"half")
     saved = saved_shards.newest(tmp_path)
     assert saved == (6, 1, 2)
     assert saved_shards.about(tmp_path, saved) == {"steps": 6}

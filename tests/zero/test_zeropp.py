@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from ringzero import launch
+from ringzero.collectives.formats import Blocks, Float
 from ringzero.costs import two_level
 from ringzero.record import recorded
 from ringzero.zero import STAGES, GradScaler, Hybrid, ZeroPlusPlus, ZeroStage3, load, save
-from ringzero.zero.quantised import Blocks, Float
 from ringzero.zero.two_level import levels
 from tests import awkward
 from tests.zero.test_zero import STEPS, alone, close, sharded, step_sharded

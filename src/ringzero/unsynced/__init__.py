@@ -17,7 +17,7 @@ from ringzero.unsynced.pairwise import Pairwise
 from ringzero.unsynced.parameter_server import ParameterServer
 from ringzero.unsynced.push_sum import PushSum
 from ringzero.unsynced.quorum import Quorum
-from ringzero.unsynced.serving import BoundedStaleness, Synchronous
+from ringzero.unsynced.rules import BoundedStaleness, Synchronous
 from ringzero.unsynced.surviving import Surviving
 
 __all__ = [

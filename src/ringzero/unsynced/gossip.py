@@ -1,20 +1,17 @@
 """Gossip: in each step a rank averages its model with its neighbours', and nobody waits for more than them.
 
-Lian et al., "Can decentralized algorithms outperform centralized algorithms?" (D-PSGD, 2017). Of the model x_i of rank
-i, its gradient g and the weights W of a mixing graph (``graphs``):
+Lian et al., "Can decentralized algorithms outperform centralized algorithms?" (D-PSGD, 2017). Rank i has the model x_i,
+g is its gradient, and W are the weights of a mixing graph (``mixing``):
 
     x_i <- sum_j W[i, j] x_j - lr g(x_i)
 
-The gradient is that of the model before the averaging. So while the forward and the backward pass compute it, the
-models travel already. With ``overlap=False`` the local step comes first, and its result is averaged:
+The gradient is that of the model before the averaging, so models can travel while the forward and the backward pass
+compute. With ``overlap=False`` the local step comes first, and its result is averaged:
 
     x_i <- sum_j W[i, j] (x_j - lr g(x_j))
 
-Each round of the graph sends the model once to each neighbour, whatever the number of ranks. The copies stay different;
+In each round a rank sends its model once to each neighbour, whatever the number of ranks. The copies stay different;
 ``consensus_distance()`` says by how much.
-
-This is no ``Schedule``: a schedule brings an exact sum of all ranks to its end, and that is what is proved of it. A
-round of gossip is a weighted mean over neighbours, only approaches the mean of all, and may miss a rank.
 """
 
 from typing import Any
@@ -28,10 +25,10 @@ from torch.nn import Module
 from torch.utils.hooks import RemovableHandle
 
 from ringzero.record.eager import not_compiled
-from ringzero.unsynced.graphs import Graph
+from ringzero.unsynced.end_to_end import Packed
 from ringzero.unsynced.messages import Arrived, Messages
+from ringzero.unsynced.mixing import Graph
 from ringzero.unsynced.own_copy import OwnCopy
-from ringzero.unsynced.packed import Packed
 
 
 class Gossip(OwnCopy):
@@ -44,9 +41,9 @@ class Gossip(OwnCopy):
     A step sends as many bytes as the trained parameters have to each of ``graph.receivers(rank, round)``.
 
     Over gloo the training survives the loss of ranks: the weight of a neighbour that is gone goes to the rank's own
-    model, and ``lost`` names it. ``average()`` and ``consensus_distance()`` are then of the survivors. The mean model
-    stays what it is in a round if the graph is symmetric; on a directed graph it is then a weighted mean, and
-    ``PushSum`` is right. Over NCCL a lost rank stops its neighbours for good.
+    model, and ``lost`` names it. ``average()`` and ``consensus_distance()`` are then of the survivors. On a symmetric
+    graph a round still leaves the mean model as it is. On a directed graph it does not; take ``PushSum`` there. Over
+    NCCL a lost rank stops its neighbours for good.
 
     Raises ValueError as ``OwnCopy``, for a graph of another number of ranks, and for one whose rows and columns do not
     all sum to 1.
@@ -63,9 +60,10 @@ class Gossip(OwnCopy):
         self._messages = Messages(self.group, self.device)
         self._packed = Packed(self._travels())
         self._mine = self._packed.empty(self.device)
-        self._theirs = [self._packed.empty(self.device) for _ in range(graph.most_received(self._rank))]
+        most = max(len(graph.row(self._rank, round)) - 1 for round in range(graph.period))
+        self._theirs = [self._packed.empty(self.device) for _ in range(most)]
         self._on_the_way: tuple[dict[int, Tensor], Arrived] | None = None
-        self._rows: dict[tuple, dict[int, float]] = {}  # what the log refers to: few that are different
+        self._rows: dict[tuple, dict[int, float]] = {}  # each different row once; the log refers to them
         self._hook: RemovableHandle | None = None
         self._look_ahead()
 
@@ -90,10 +88,10 @@ class Gossip(OwnCopy):
         self._look_ahead()
 
     def finish(self) -> None:
-        if self._hook is not None:  # what the module computes from now on is none of ours
+        if self._hook is not None:  # the module is the program's again
             self._hook.remove()
             self._hook = None
-        if self._on_the_way is not None:  # after a forward pass without a step
+        if self._on_the_way is not None:  # there was a forward pass without a step
             self._average()
 
     def _look_ahead(self) -> None:
@@ -126,7 +124,7 @@ class Gossip(OwnCopy):
         self.log.append(self._rows.setdefault(tuple(weights.items()), weights))
 
     def _weights(self, sent: set[int], received: set[int]) -> dict[int, float]:
-        """Of the models that enter the average: this rank's has the weight of those that have not come, too."""
+        """``{rank: weight}`` of the models that enter the average. This rank's own gets the weights of missing ones."""
         row = self.graph.row(self._rank, self.round)
         came = {rank: weight for rank, weight in row.items() if rank in received or rank == self._rank}
         if len(came) < len(row):

@@ -1,10 +1,9 @@
-"""Messages between two ranks whenever one of them has something to say: no rank waits for a round of all.
+"""A line between two ranks, which carries messages at any time: no rank waits for the others to call the same thing.
 
-A collective needs every rank at the same place of the program. A parameter server and a pair of gossiping ranks do not:
-a message comes when it comes. So each end of a line has three threads. One sends, the most urgent message first. One
-receives, and calls what deals with the message. One looks whether the peer is there: a message that was half-way when
-its other end died never ends by itself. They talk through the host's memory, by gloo: NCCL wants all ranks to start the
-same operations in the same order.
+Each end of a line has three threads. One sends, the most urgent message first. One receives, and calls what deals with
+the message. One looks whether the peer is there, because a message that was half-way when its other end died never ends
+by itself (``presence``). Lines talk through the host's memory, by gloo: NCCL wants all ranks to start the same
+operations in the same order.
 """
 
 import math
@@ -70,7 +69,7 @@ class Line:
         self._threads = [threading.Thread(target=loop, daemon=True) for loop in loops]
 
     def open(self) -> None:
-        """Begin to send and to receive: whatever ``arrived`` uses is there now, other lines among it."""
+        """Begin to send and to receive. Call it when all that ``arrived`` uses is there, other lines too."""
         for thread in self._threads:
             thread.start()
 
@@ -85,7 +84,7 @@ class Line:
         """Send what waits, and then that no more comes. Returns when the peer has said the same, or is lost."""
         for _ in range(POSTED):
             self.send((_LAST, 0, 0), priority=math.inf)
-        for _ in range(2):  # not joined: one may wait for ever for a message that was half-way when the peer died
+        for _ in range(2):  # not joined: one may wait for ever, for a message that was half-way when the peer died
             self._over.acquire()
         self._closed.set()
 

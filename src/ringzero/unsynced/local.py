@@ -9,31 +9,22 @@ of it by an *outer optimizer*:
 
 Its streaming form (Douillard et al., "Streaming DiLoCo with overlapping communication", 2025) spreads this out: the
 layers are cut into fragments, each with its own turn in the H steps; a fragment's outer gradient travels while the next
-``delay`` steps compute; and it travels in fewer bits.
-
-Bytes that a rank sends in H steps, on average over the ranks, of n numbers on N ranks:
-
-    32 bits             2 (N-1)/N 4n, one ring all-reduce
-    16, 8 or 4 bits     2 (N-1) F(ceil(n/N)); F(m) is m bits/8, with 8 and 4 bits and 4 for each 256 numbers, a scale
-
-of each fragment. Quantised parts are exchanged, summed in fp32 where they arrive, and the sums are quantised once more
-to go to all ranks.
+``delay`` steps compute; and it travels in fewer bits. ``costs.local.outer_step_bytes`` has the bytes.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import pairwise
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.nn import Module, Parameter
 
-from ringzero.collectives import all_gather, all_to_all
-from ringzero.collectives.schedule import chunk_bounds, is_number, is_whole
+from ringzero.collectives.formats import Blocks, Float, Format, chunks_of, encoded, to_all, to_owners
+from ringzero.collectives.schedule import is_number, is_whole
 from ringzero.data_parallel.in_order import Wait
+from ringzero.unsynced.end_to_end import joined, write_back
 from ringzero.unsynced.own_copy import OwnCopy
-from ringzero.zero.quantised import Blocks, Float, Format
 
 FORMATS: dict[int, Format | None] = {32: None, 16: Float(torch.bfloat16), 8: Blocks(8), 4: Blocks(4)}  # by bits
 Outer = Callable[[list[Tensor]], torch.optim.Optimizer]
@@ -44,7 +35,7 @@ class LocalSGD(OwnCopy):
     """``module`` and ``optimizer`` as in ``OwnCopy``; the parameters are averaged after every ``every``-th step.
 
     ``finish()`` averages them once more, unless that was just done. ``algorithm`` is one of ringzero's all-reduces by
-    name, or None for the backend's own. Parameters travel as fp32, and as fp64 where they are. With ``every=1`` and an
+    name, or None for the backend's own. Parameters travel as fp32; those in fp64 as fp64. With ``every=1`` and an
     optimizer that is linear in the gradients, such as SGD with momentum, this is data parallelism within rounding.
 
     Raises ValueError for an ``every`` below 1, and as ``OwnCopy``.
@@ -68,26 +59,25 @@ class LocalSGD(OwnCopy):
 
     def _average(self) -> None:
         for parameters in _by_width(self.trained.values()):
-            flat = _flat(parameters)
+            flat = _wide(parameters)
             self._sum(flat)
-            _spread(flat / self.group.size(), parameters)
+            write_back(flat / self.group.size(), parameters)
 
 
 class DiLoCo(OwnCopy):
     """``module`` and ``optimizer`` as in ``OwnCopy``; outer steps of each fragment every ``every`` steps.
 
-    ``outer``      makes an optimizer of a list of tensors, for the parameters that all ranks share; it must treat each
-                   number on its own. By default SGD with Nesterov momentum, as in the paper
-    ``fragments``  into how many parts of about the same size the layers are cut, in the order in which the module has
-                   them. Fragment p of P is synchronised p H/P steps after fragment 0. (The paper prefers parts made of
-                   every P-th layer.)
+    ``outer``      makes the outer optimizer of a list of tensors; it must treat each number on its own. By default SGD
+                   with Nesterov momentum, as in the paper
+    ``fragments``  into how many parts of about the same size the layers are cut, in their order (the paper prefers
+                   every P-th layer). Fragment p of P is synchronised p H/P steps after fragment 0
     ``delay``      for how many steps an outer gradient travels while training goes on
     ``mixing``     local <- (1 - mixing) local + mixing shared, after an outer step; 1 - alpha of the paper
     ``bits``       32, 16 (bf16), 8 or 4 for each number of an outer gradient that travels
     ``algorithm``  the all-reduce for 32 bits: one of ringzero's by name, or None for the backend's own
 
     With ``outer=partial(torch.optim.SGD, lr=1.0)``, one fragment and 32 bits this is ``LocalSGD``, within rounding. The
-    shared parameters, one copy more in memory besides the outer optimizer's state, have the same bits on all ranks.
+    shared parameters, a copy beside the module's own, have the same bits on all ranks.
 
     ``finish()`` merges what is on its way. Steps since then are this rank's own: take ``average()``.
 
@@ -152,13 +142,13 @@ class Fragment:
 
     def __init__(self, parameters: list[Parameter], offset: int, outer: Outer):
         self.parameters, self.offset = parameters, offset
-        self.shared = _flat(parameters)
+        self.shared = _wide(parameters)
         self.outer = outer([self.shared])
         self.started: int | None = None
 
     def start(self, step: int, begin_mean: Callable[[Tensor], Wait]) -> None:
         """Send off the outer gradient, shared - local, in fp32."""
-        self._gradient = (self.shared - _flat(self.parameters)).float()
+        self._gradient = (self.shared - _wide(self.parameters)).float()
         self._arrived, self.started = begin_mean(self._gradient), step
 
     def merge(self, mixing: float) -> None:
@@ -168,30 +158,22 @@ class Fragment:
         self.outer.step()
         self.started = self.shared.grad = None
         del self._gradient, self._arrived
-        _spread(self.shared if mixing == 1 else _flat(self.parameters).lerp_(self.shared, mixing), self.parameters)
+        write_back(self.shared if mixing == 1 else _wide(self.parameters).lerp_(self.shared, mixing), self.parameters)
 
 
 def mean_in(format: Format, vector: Tensor, group: dist.ProcessGroup) -> None:
     """Make ``vector``, 1-D and fp32, the mean over the ranks, with numbers in ``format`` on the wire.
 
-    Each rank gets all ranks' part of one chunk and sums it, its own part exact. The mean of the chunk goes to all in
-    ``format`` again, and its sender takes what it sends, so that all have the same bits.
+    Each rank sums all ranks' parts of one chunk, its own part exact. The mean of the chunk goes to all in ``format``
+    again.
     """
-    ranks, rank = group.size(), group.rank()
-    chunks = [vector[start:stop] for start, stop in pairwise(chunk_bounds(vector.numel(), ranks).tolist())]
-    size = format.bytes(max(chunk.numel() for chunk in chunks))
-    wire = torch.zeros(ranks, size, dtype=torch.uint8, device=vector.device)
-    for row, chunk in zip(wire, chunks, strict=True):
-        row[: format.bytes(chunk.numel())] = format.encode(chunk)
-    arrived = torch.empty_like(wire)
-    all_to_all(arrived.view(-1), wire.view(-1), group=group)
-    for sender, row in enumerate(arrived):
+    rank, chunks = group.rank(), chunks_of(vector, group.size())
+    mine = chunks[rank]
+    for sender, row in enumerate(to_owners(encoded(format, chunks), group)):
         if sender != rank:
-            chunks[rank].add_(format.decode(row, chunks[rank].numel()))
-    wire[rank, : format.bytes(chunks[rank].numel())] = format.encode(chunks[rank].div_(ranks))
-    all_gather(wire.view(-1), group=group)
-    for row, chunk in zip(wire, chunks, strict=True):
-        chunk.copy_(format.decode(row, chunk.numel()))
+            mine.add_(format.decode(row, mine.numel()))
+    mine.div_(group.size())
+    to_all(format, chunks, group)
 
 
 # ---- layers and fragments
@@ -233,16 +215,9 @@ def _by_width(parameters: Iterable[Parameter]) -> list[list[Parameter]]:
     return [some for some in ([p for p in parameters if p.dtype != torch.float64], wide) if some]
 
 
-def _flat(parameters: Sequence[Parameter]) -> Tensor:
+def _wide(parameters: Sequence[Parameter]) -> Tensor:
     """Their values end to end: fp32, or fp64 if one of them is."""
-    dtype = torch.float64 if any(p.dtype == torch.float64 for p in parameters) else torch.float32
-    return torch.cat([p.detach().reshape(-1).to(dtype) for p in parameters])
-
-
-def _spread(values: Tensor, parameters: Sequence[Parameter]) -> None:
-    parts = values.split([p.numel() for p in parameters])
-    for parameter, part in zip(parameters, parts, strict=True):
-        parameter.detach().copy_(part.view(parameter.shape))
+    return joined(parameters, torch.float64 if any(p.dtype == torch.float64 for p in parameters) else torch.float32)
 
 
 # ---- checks

@@ -1,8 +1,8 @@
-"""Messages between neighbours, one of which may be gone.
+"""Messages between neighbours, of which some may be gone.
 
-gloo ends the connection to a process that has died, and to no other: a message to it or from it raises an error, and
-all other ranks' messages go on (``presence`` deals with an exception). So the loss of a rank costs its neighbours one
-message. Over NCCL messages go out in groups, which a lost rank stops for good: there no loss is survived.
+Over gloo a message to or from a process that has died raises an error, with one exception (see ``presence``), and other
+messages go on. So the loss of a rank costs its neighbours one message. Over NCCL messages go out in groups, which a
+lost rank stops for good: no loss is survived there.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ class Messages:
     def sum(self, vector: Tensor) -> Tensor:
         """The sum of all ranks' ``vector``, without those of lost ranks, as new memory.
 
-        Each rank sends its own to all others: a rank that is lost takes nobody else's part with it. All ranks must ask
+        Each rank sends its own to all others, so a lost rank takes no other rank's part with it. All ranks must ask
         together. They add up in the order of ranks, so all have the same bits.
         """
         total, rank = torch.zeros_like(vector), self.group.rank()
@@ -69,7 +69,7 @@ class Messages:
     def _start_together(self, messages: list) -> list:
         operations = [dist.P2POp(post, tensor, group=self.group, group_peer=peer) for post, peer, tensor in messages]
         works = dist.batch_isend_irecv(operations) if operations else []
-        ends = [*works, *[None] * (len(messages) - len(works))]  # of a group there is one
+        ends = [*works, *[None] * (len(messages) - len(works))]  # NCCL returns one work for the whole group
         return [(post, peer, work) for (post, peer, _), work in zip(messages, ends, strict=True)]
 
     def _start_one(self, post: Callable, peer: int, tensor: Tensor) -> dist.Work | None:
@@ -90,6 +90,6 @@ class Messages:
             self._lose(peer, error)
 
     def _lose(self, peer: int, error: RuntimeError) -> None:
-        if self._grouped or why_gone(self.group, peer) is None:  # it is there, so this is another error
+        if self._grouped or why_gone(self.group, peer) is None:  # the peer is there, so this is another error
             raise error
         self.lost.add(peer)

@@ -16,6 +16,7 @@ from ringzero.data_parallel.executor import Job, queue_of
 from ringzero.data_parallel.in_order import Wait
 from ringzero.data_parallel.own_group import own_group
 from ringzero.data_parallel.replica import broadcast_state, check_alike
+from ringzero.unsynced.end_to_end import joined, views
 
 
 class OwnCopy(ABC):
@@ -28,8 +29,8 @@ class OwnCopy(ABC):
         trainer.zero_grad()
 
     on every rank the same number of times, and at the end ``finish()``, or all of it inside ``with trainer:``. To keep
-    or to evaluate a model, take ``average()``. The optimizer's state is each rank's own and never travels, and so are
-    buffers: BatchNorm trains with statistics of the batch, so its running ones do not matter until ``average()``.
+    or to evaluate a model, take ``average()``. The optimizer's state and buffers are each rank's own. (BatchNorm trains
+    with statistics of the batch; its running ones matter only in ``average()``.)
 
     ``trained``  ``{name: parameter}`` of those that require a gradient; a tied one comes once. Only these travel
     ``group``    a process group of its own, of the ranks that have the copies
@@ -94,16 +95,15 @@ class OwnCopy(ABC):
         """
         buffers = [b for b in self.module.buffers() if b.is_floating_point()]
         tensors = [*self.trained.values(), *buffers]
-        mean = self._mean(_flat(tensors, self.device))
-        parts = mean.split([tensor.numel() for tensor in tensors])
-        means = {id(tensor): part.view(tensor.shape).to(tensor) for tensor, part in zip(tensors, parts, strict=True)}
+        mean = views(self._mean(joined(tensors, torch.float64, self.device)), tensors)
+        means = {id(tensor): part.to(tensor) for tensor, part in zip(tensors, mean, strict=True)}
         state = self.module.state_dict(keep_vars=True)
         copies = {name: v.detach().clone() if isinstance(v, Tensor) else v for name, v in state.items()}
         return {name: means.get(id(value), copies[name]) for name, value in state.items()}
 
     def consensus_distance(self) -> float:
         """Root of the mean squared distance of the ranks' parameters from their mean. All ranks must ask together."""
-        mine = _flat(self.trained.values(), self.device)
+        mine = joined(self.trained.values(), torch.float64, self.device)
         squared = (mine - self._mean(mine)).square().sum()
         return math.sqrt(self._mean(squared.view(1), weighted=False).item())
 
@@ -135,14 +135,10 @@ class OwnCopy(ABC):
         return queue_of(self.group, self.device).submit(job).result
 
 
-def _flat(tensors: Any, device: torch.device) -> Tensor:
-    return torch.cat([tensor.detach().reshape(-1).to(device, torch.float64) for tensor in tensors])
-
-
 def _check_parameters(module: Module, trained: dict, optimizer: torch.optim.Optimizer) -> None:
     if not trained:
         raise RuntimeError(f"{type(module).__name__} has no parameter that requires a gradient: nothing to train")
-    first, (name, at) = next(iter(trained)), next(iter(trained.items()))
+    first, at = next(iter(trained.items()))
     for name, parameter in trained.items():
         if parameter.is_complex():
             raise ValueError(f"{name} is {parameter.dtype}; only real numbers are averaged: keep two real parameters")

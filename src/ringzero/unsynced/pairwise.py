@@ -1,10 +1,10 @@
 """Asynchronous gossip: a rank averages its model with one other whenever it wants to, and nobody waits for a round.
 
-Lian et al., "Asynchronous decentralized parallel stochastic gradient descent" (AD-PSGD), ICML 2018. Ranks with even
-numbers ask, those with odd numbers answer: if all asked, ranks could wait for one another in a cycle. A rank that asks
-sends its model x_i to a partner drawn at random; the partner takes (x_i + x_j) / 2 for its own x_j, in one indivisible
-step, and sends it back. That happens while both compute their next gradients, which are then added to what their models
-have become. So gradients are stale, and a slow rank slows nobody else down.
+Lian et al., "Asynchronous decentralized parallel stochastic gradient descent" (AD-PSGD), ICML 2018. Even ranks ask and
+odd ranks answer: if all asked, ranks could wait for one another in a cycle. A rank that asks sends its model x_i to a
+partner drawn at random. The partner replaces its own x_j by (x_i + x_j) / 2, in one indivisible step, and sends that
+back. Meanwhile both compute gradients, which are then added to the averaged models. So gradients are stale, and a slow
+rank slows nobody else down.
 """
 
 import random
@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn import Module
 
+from ringzero.unsynced.end_to_end import joined, write_back
 from ringzero.unsynced.line import Head, Line, through_the_host
 from ringzero.unsynced.own_copy import OwnCopy
 
@@ -121,11 +122,9 @@ class Pairwise(OwnCopy):
     # ---- the model, end to end
 
     def _read(self) -> Tensor:
-        return torch.cat([p.detach().reshape(-1).to("cpu", torch.float32) for p in self.trained.values()])
+        return joined(self.trained.values(), torch.float32, "cpu")
 
     def _load(self) -> None:
         """Have ``_values`` in the module."""
         self._loaded.copy_(self._values)
-        parts = self._values.split([p.numel() for p in self.trained.values()])
-        for parameter, part in zip(self.trained.values(), parts, strict=True):
-            parameter.detach().copy_(part.view(parameter.shape))
+        write_back(self._values, list(self.trained.values()))

@@ -5,8 +5,9 @@ a pull what a broadcast does, but one worker at a time, so that no worker needs 
 says when it does. The parameters, end to end, are cut into slices, and each server keeps its share of them.
 """
 
+import math
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,12 @@ from torch.utils.hooks import RemovableHandle
 
 from ringzero.collectives.schedule import is_number, is_whole
 from ringzero.data_parallel.replica import broadcast_state, check_alike
+from ringzero.unsynced.end_to_end import check_one_type, gradients_of
 from ringzero.unsynced.line import Head, Line, through_the_host
-from ringzero.unsynced.serving import SLICE_BYTES, Rule, Server, Synchronous, cut
+from ringzero.unsynced.rules import Rule, Synchronous
+from ringzero.unsynced.serving import END, FAILED, LEAVE, PULL, PUSH, Server
+from ringzero.unsynced.slices import SLICE_BYTES, Sliced
 
-PUSH, LEAVE, PULL, END, MISSING, FAILED = range(6)  # kinds of messages: two to a server, four to a worker
-AHEAD = -1  # the priority of what must not wait behind slices
 NOTHING = torch.empty(0, device="cpu")
 
 
@@ -64,64 +66,43 @@ class ParameterServer(Module):
         assert ranks_of is not None
         _check(servers, dedicated, slice_bytes, save_every, folder, resume, ranks_of.size())
         self.module, self.rule, self.overlap = module, rule or Synchronous(), overlap
-        self._first_needed_first = first_needed_first
         self.trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        _check_types(self.trained)
+        if not self.trained:
+            raise RuntimeError("no parameter requires a gradient: nothing to train")
+        check_one_type(self.trained)
         check_alike(module, (), ranks_of)
         broadcast_state([*module.parameters(), *module.buffers()], 0, ranks_of)
         self.rank, self.group = ranks_of.rank(), through_the_host(ranks_of)
         self.servers, self.workers = range(servers), range(servers if dedicated else 0, ranks_of.size())
         self._folder = Path(folder) if folder is not None else None
-        self._lay_out(slice_bytes)
+        self._first_needed_first = first_needed_first
+        self._sliced = Sliced(self.trained, servers, slice_bytes)
         self._changed = threading.Condition()  # of what follows, which other threads write to
-        self._on_the_way: set[int] = set()  # slices that were pushed and have not come back
-        self._versions = [0] * len(self.slices)
-        self._ended: set[int] = set()  # servers that have sent their last parameters
+        every_slice = range(len(self._sliced.slices))
+        self._on_the_way = set(every_slice if resume else ())  # slices that are to come
+        self._versions = [0 for _ in every_slice]
+        self._ended = set[int]()  # servers that have sent their last parameters
         self._why_not: str | None = None  # training cannot go on
         self._cause: Exception | None = None  # this rank's own failure
-        self.server = None
-        if self.rank in self.servers:
-            self.server = self._make_server(partial(optimizer, **options), save_every, resume)
+        is_server = self.rank in self.servers
+        self.server = self._make_server(partial(optimizer, **options), save_every, resume) if is_server else None
+        everyone = range(ranks_of.size())
+        self._open_lines([peer for peer in everyone if peer != self.rank and (is_server or peer in self.servers)])
         if resume:
-            self._share_what_was_saved()
-        longest = max(stop - start for _, _, start, stop in self.slices)
+            if self.server is not None:
+                self.server.send_everything()
+            self._take_all()
+        self._hooks = self._hook() if overlap else []  # on the module, until the training is over
+
+    def _open_lines(self, peers: list[int]) -> None:
+        longest, dtype = max(each.stop - each.start for each in self._sliced.slices), self._sliced.values.dtype
         self._lines = {
-            peer: Line(
-                peer,
-                self.group,
-                longest,
-                self._values.dtype,
-                partial(self._deal_with, peer),
-                partial(self._lost, peer),
-                self._failed,
-            )
-            for peer in range(ranks_of.size())
-            if peer != self.rank and (peer in self.servers or self.rank in self.servers)
-        }
+            peer: Line(peer, self.group, longest, dtype, partial(self._arrived, peer), partial(self._lost, peer),
+                       self._failed)
+            for peer in peers
+        }  # fmt: skip
         for line in self._lines.values():
             line.open()
-        self._hooks: list[RemovableHandle] = []  # on the module, until the training is over
-        if overlap:
-            self._hook()
-
-    def _lay_out(self, slice_bytes: float) -> None:
-        """Say which elements each parameter and each slice has."""
-        self._values = torch.cat([p.detach().flatten().cpu() for p in self.trained.values()])
-        self._gradient = torch.empty_like(self._values)
-        self.slices = cut(len(self._values), self._values.element_size(), len(self.servers), slice_bytes)
-        self._places, stop = {}, 0
-        for parameter in self.trained.values():
-            start, stop = stop, stop + parameter.numel()
-            touched = [each.number for each in self.slices if each.start < stop and start < each.stop]
-            self._places[parameter] = start, stop, touched
-        self._expect_gradients()
-        self._old: set[Parameter] = set()  # their new values are not in the module yet
-
-    def _expect_gradients(self) -> None:
-        self._unpushed = {each.number: set[Parameter]() for each in self.slices}  # and the gradients that they wait for
-        for parameter, (_, _, touched) in self._places.items():
-            for number in touched:
-                self._unpushed[number].add(parameter)
 
     # ---- what a training program calls
 
@@ -130,86 +111,56 @@ class ParameterServer(Module):
 
     def step(self) -> None:
         """Push what was not pushed in the backward pass. Without ``overlap`` also wait for the parameters."""
-        waiting = set().union(*self._unpushed.values())
-        if missing := [name for name, p in self.trained.items() if p in waiting and p.grad is None]:
-            raise RuntimeError(f"no gradient for {', '.join(missing)}; freeze what the loss does not depend on")
-        for parameter in reversed(self.trained.values()):
-            if parameter in waiting:
-                self._put(parameter)
-        self._expect_gradients()
+        to_push = self._sliced.missing()
+        gradients_of(to_push)  # raises where there is none
+        for parameter in reversed(to_push.values()):
+            self._take_gradient(parameter)
+        self._sliced.expect_gradients()
         if not self.overlap:
             self.wait()
 
     def wait(self) -> None:
         """Have the newest parameters that this worker may have in the module."""
-        self._take(self.trained.values())
+        self._update(self.trained.values())
 
     def finish(self) -> None:
         """End the training of this worker; returns when all have ended. Every rank has the same parameters then."""
         self.wait()
         for server in self.servers:
             self._send(server, (LEAVE, 0, 0))
-        self._wait_until(lambda: self._ended.issuperset(self.servers))
-        self._old.update(self.trained.values())
-        self.wait()
-        self._close()
+        self.serve()
 
     def serve(self) -> None:
         """On a dedicated server: serve until all workers have ended, and take on the last parameters of all servers."""
-        assert self.server is not None
         self._wait_until(lambda: self._ended.issuperset(self.servers))
-        self._old.update(self.trained.values())
-        self.wait()
-        self._close()
-
-    def _close(self) -> None:
+        self._take_all()
         while self._hooks:  # the module is the program's again
             self._hooks.pop().remove()
         for line in self._lines.values():
             line.close()
         dist.destroy_process_group(self.group)
 
+    def _take_all(self) -> None:
+        """Have the values of all slices in the module, also of those that this worker did not push."""
+        self._sliced.expect_values(range(len(self._sliced.slices)))
+        self.wait()
+
     # ---- gradients out, parameters in
 
-    def _put(self, parameter: Parameter) -> None:
+    def _take_gradient(self, parameter: Parameter) -> None:
         """Take in ``parameter.grad``, and push the slices that are complete now."""
-        start, stop, touched = self._places[parameter]
-        gradient = parameter.grad
-        assert gradient is not None
-        if gradient.is_sparse:
-            name = next(name for name, p in self.trained.items() if p is parameter)
-            raise ValueError(f"the gradient of {name} is sparse; a parameter server needs dense ones: sparse=False")
-        self._gradient[start:stop].copy_(gradient.detach().flatten())
-        for number in reversed(touched):
-            if parameter not in self._unpushed.get(number, ()):
-                raise RuntimeError(
-                    "a second backward pass before step(): with overlap=True the first one's gradients have left; "
-                    "to add up gradients take overlap=False"
-                )
-            self._unpushed[number].remove(parameter)
-            if not self._unpushed[number]:
-                self._push(number)
+        for number in self._sliced.take_gradient(parameter):
+            with self._changed:
+                self._on_the_way.add(number)
+            self._sliced.expect_values([number])
+            head = PUSH, number, self._versions[number]
+            self._send(self._sliced.slices[number].server, head, self._sliced.part(number, self._sliced.gradient))
 
-    def _push(self, number: int) -> None:
-        each = self.slices[number]
-        with self._changed:
-            self._on_the_way.add(number)
-        self._old.update(p for p, (_, _, touched) in self._places.items() if number in touched)
-        head = PUSH, number, self._versions[number]
-        self._send(each.server, head, self._gradient[each.start : each.stop], self._priority(number))
-
-    def _priority(self, number: int) -> int:
-        return number if self._first_needed_first else 0
-
-    def _take(self, parameters: Iterable[Parameter]) -> None:
-        """Wait for the new values of the ``parameters``, and put them into the module."""
-        old = [parameter for parameter in parameters if parameter in self._old]
-        needed = {number for parameter in old for number in self._places[parameter][2]}
-        self._wait_until(lambda: not needed & self._on_the_way)
-        for parameter in old:
-            start, stop, _ = self._places[parameter]
-            parameter.data.copy_(self._values[start:stop].view(parameter.shape))
-        self._old.difference_update(old)
+    def _update(self, parameters: Collection[Parameter]) -> None:
+        """Wait for the new values of the ``parameters``, and bring them into the module."""
+        expected = self._sliced.expected(parameters)
+        self._wait_until(lambda: not expected & self._on_the_way)
+        self._sliced.write_back(parameters)
 
     def _wait_until(self, condition: Callable[[], bool]) -> None:
         with self._changed:
@@ -217,72 +168,76 @@ class ParameterServer(Module):
         if self._why_not:
             raise RuntimeError(self._why_not) from self._cause
 
-    def _hook(self) -> None:
-        self._hooks += [p.register_post_accumulate_grad_hook(self._put) for p in self.trained.values()]
+    def _hook(self) -> list[RemovableHandle]:
+        hooks = [p.register_post_accumulate_grad_hook(self._take_gradient) for p in self.trained.values()]
         for each in self.module.modules():
-            own = [parameter for parameter in each.parameters(recurse=False) if parameter in self._places]
-            if own:
-                self._hooks.append(each.register_forward_pre_hook(lambda *_, own=own: self._take(own)))
+            if own := [p for p in each.parameters(recurse=False) if p.requires_grad]:
+                hooks.append(each.register_forward_pre_hook(lambda *_, own=own: self._update(own)))
+        return hooks
 
     # ---- messages
 
-    def _send(self, peer: int, head: Head, payload: Tensor | None = None, priority: float = AHEAD) -> None:
+    def _send(self, peer: int, head: Head, payload: Tensor | None = None) -> None:
         if peer == self.rank:
             try:
-                self._deal_with(peer, head, NOTHING if payload is None else payload)
+                self._arrived(peer, head, NOTHING if payload is None else payload)
             except Exception as error:
                 self._failed(error)
         else:
-            self._lines[peer].send(head, payload, priority)
+            self._lines[peer].send(head, payload, self._priority(head))
 
-    def _place(self, number: int) -> Tensor:
-        return self._values[self.slices[number].start : self.slices[number].stop]
+    def _priority(self, head: Head) -> float:
+        """Slices in their order, or as they come; before them what must not wait, after them that no more will come."""
+        kind, number, _ = head
+        if kind in (PUSH, PULL):
+            return number if self._first_needed_first else 0
+        return math.inf if kind == END else -1
 
-    def _deal_with(self, peer: int, head: Head, payload: Tensor) -> None:
+    def _arrived(self, peer: int, head: Head, payload: Tensor) -> None:
         kind, number, version = head
-        if kind == PUSH:
+        if kind in (PUSH, LEAVE):
             assert self.server is not None
-            self.server.pushed(peer, number, version, payload[: len(self._place(number))])
-            return
-        if kind == LEAVE:
-            assert self.server is not None
-            self.server.left(peer, lost=False)
-            return
-        with self._changed:
-            if kind == PULL:
-                place = self._place(number)
+            if kind == PUSH:
+                gradient = payload[: len(self._sliced.part(number, self._sliced.gradient))]
+                self.server.pushed(peer, number, version, gradient)
+            else:
+                self.server.left(peer, lost=False)
+        elif kind == PULL:
+            with self._changed:
+                place = self._sliced.part(number, self._sliced.values)
                 place.copy_(payload[: len(place)])
                 self._versions[number] = version
                 self._on_the_way.discard(number)
-            elif kind == END:
+                self._changed.notify_all()
+        elif kind == END:
+            with self._changed:
                 self._ended.add(peer)
-            elif kind == FAILED:
-                self._why_not = self._why_not or f"server {number} failed; its own error says why. {self._last_state()}"
-            else:
-                self._why_not = (
-                    f"worker {number} is gone, and {self.rule} cannot go on without its gradients; "
-                    f"BoundedStaleness() can. {self._last_state()}"
-                )
-            self._changed.notify_all()
+                self._changed.notify_all()
+        elif kind == FAILED:
+            self._give_up(f"server {number} failed; its own error says why. {self._last_state()}")
+        else:
+            self._give_up(
+                f"worker {number} is gone, and {self.rule} cannot go on without its gradients; BoundedStaleness() can. "
+                f"{self._last_state()}"
+            )
 
     def _lost(self, peer: int, error: Exception) -> None:
         if self.server is not None:
             self.server.left(peer, lost=True)
         if peer in self.servers and peer not in self._ended:
-            with self._changed:
-                self._why_not = (
-                    f"server {peer} is gone with its share of the parameters. {self._last_state()} ({error})"
-                )
-                self._changed.notify_all()
+            self._give_up(f"server {peer} is gone with its share of the parameters. {self._last_state()} ({error})")
 
     def _failed(self, error: Exception) -> None:
         """This rank's server raised, or what it runs: the optimizer, the saving to disk."""
-        with self._changed:
-            self._why_not = f"the server on rank {self.rank} failed: {type(error).__name__}: {error}"
-            self._cause = error
-            self._changed.notify_all()
+        self._give_up(f"the server on rank {self.rank} failed: {type(error).__name__}: {error}", error)
         for worker in self.workers:
             self._send(worker, (FAILED, self.rank, 0))
+
+    def _give_up(self, why: str, cause: Exception | None = None) -> None:
+        with self._changed:
+            if self._why_not is None:  # what comes after the first reason follows from it
+                self._why_not, self._cause = why, cause
+            self._changed.notify_all()
 
     def _last_state(self) -> str:
         if self._folder is None:
@@ -296,46 +251,21 @@ class ParameterServer(Module):
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
             file = self._folder / f"server-{self.rank}.pt"
-        mine = [each for each in self.slices if each.server == self.rank]
-        server = Server(mine, self._values, optimizer, self.rule, self.workers, self, file, save_every)
+        mine = [each for each in self._sliced.slices if each.server == self.rank]
+        others = {*self.workers, *self.servers} - {self.rank}
+        everyone = [*sorted(others), self.rank]  # this rank last: it closes its lines then
+        server = Server(
+            mine, self._sliced.values, optimizer, self.rule, list(self.workers), everyone, self._send, file, save_every
+        )
         if resume:
             assert file is not None
             server.load(torch.load(file, weights_only=True))
         return server
 
-    def answer(self, worker: int, number: int, version: int, values: Tensor) -> None:
-        self._send(worker, (PULL, number, version), values, self._priority(number))
-
-    def give_up(self, worker: int) -> None:
-        for other in self.workers:
-            self._send(other, (MISSING, worker, 0))
-
-    def all_have_left(self) -> None:
-        """All workers have left: everyone gets the last parameters."""
-        assert self.server is not None
-        others = {*self.workers, *self.servers} - {self.rank}
-        for peer in (*others, self.rank):  # this rank last: it closes its lines then
-            for number, served in self.server.served.items():
-                self.answer(peer, number, served.version, served.values.detach())
-            self._send(peer, (END, 0, 0), priority=len(self.slices))
-
-    def _share_what_was_saved(self) -> None:
-        versions = torch.tensor(self._versions, device="cpu")
-        for number, server, start, stop in self.slices:
-            if server == self.rank:
-                assert self.server is not None
-                served = self.server.served[number]
-                self._values[start:stop], versions[number] = served.values.detach(), served.version
-            for part in (self._values[start:stop], versions[number : number + 1]):
-                dist.broadcast(part, group_src=server, group=self.group)
-        self._versions = versions.tolist()
-        self._old.update(self.trained.values())
-        self.wait()
-
 
 def _check(servers, dedicated, slice_bytes, save_every, folder, resume, size):
     most = size - dedicated
-    if isinstance(servers, bool) or not isinstance(servers, int) or not 1 <= servers <= most:
+    if not is_whole(servers) or not 1 <= servers <= most:
         ranks = f"{size} ranks, of which one at least must train," if dedicated else f"{size} ranks"
         raise ValueError(f"servers is {servers!r}; with {ranks} it is 1 to {most}")
     if not is_number(slice_bytes) or not slice_bytes > 0:
@@ -344,14 +274,3 @@ def _check(servers, dedicated, slice_bytes, save_every, folder, resume, size):
         raise ValueError(f"save_every is {save_every!r}; give the versions between two saves, at least 1")
     if resume and folder is None:
         raise ValueError("resume=True needs the folder in which the servers saved; give folder=")
-
-
-def _check_types(trained):
-    if not trained:
-        raise RuntimeError("no parameter requires a gradient: nothing to train")
-    kinds = {}
-    for name, parameter in trained.items():
-        kinds.setdefault(parameter.dtype, name)
-    if len(kinds) > 1:
-        (first, one), (second, other) = list(kinds.items())[:2]
-        raise ValueError(f"{one} is {first} and {other} is {second}; a parameter server takes parameters of one type")

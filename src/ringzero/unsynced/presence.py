@@ -1,8 +1,8 @@
 """Whether a rank is still there, and a wait that ends when it is not.
 
-gloo raises an error when the other end of a message has died. But where the message was half-way when that happened, it
-raises nothing, and whoever waits for it waits for ever. A new message to or from the dead rank is refused at once. So
-while a wait takes long, ask for a message that nobody sends: it is refused if the rank is gone, and dropped if not.
+gloo raises an error when the other end of a message has died. But if the message was half-way then, gloo raises nothing
+and the wait never ends. A new message to or from the dead rank raises an error at once. So while a wait takes long, ask
+for a message that nobody sends (``NOBODYS_TAG``): that raises if the rank is gone, and does nothing if it is there.
 """
 
 import _thread
@@ -36,7 +36,7 @@ class Waiter:
     def _begin(self) -> None:
         self._works: queue.SimpleQueue = queue.SimpleQueue()
         self._ends: queue.SimpleQueue = queue.SimpleQueue()
-        # Not a ``threading.Thread``: it neither computes nor sends, so whoever proves a deadlock need not count it.
+        # Not a ``threading.Thread``: a deadlock is proved only when all of those wait, and this one waits for ever.
         _thread.start_new_thread(_wait_for_each, (self._works, self._ends))
 
     def wait(self, work: Any, group: dist.ProcessGroup, peer: int) -> None:

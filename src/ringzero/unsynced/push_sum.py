@@ -1,9 +1,9 @@
 """Stochastic gradient push: gossip in one direction, where nobody has to hear back from those it sends to.
 
-Assran et al., "Stochastic gradient push for distributed deep learning" (2019). Rank j gives away shares P[i, j] of its
-model, which sum to 1 with what it keeps: the columns of P sum to 1, its rows need not. So a rank that hears from many
-ends up with more than one model's worth. A number w, which is mixed with the same shares, says how much, and the model
-divided by it is what computes:
+Assran et al., "Stochastic gradient push for distributed deep learning" (2019). Rank j gives the share P[i, j] of its
+model to rank i, and keeps P[j, j]. The columns of P sum to 1, its rows need not: a rank that hears from many ends up
+with more than one model's worth, x. A number w, which is mixed with the same shares, says how much, and z = x / w is
+the model that computes:
 
     x_j <- x_j - lr g(z_j);   x_i <- sum_j P[i, j] x_j;   w_i <- sum_j P[i, j] w_j;   z_i = x_i / w_i
 
@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import Module
 
 from ringzero.unsynced.gossip import Gossip
-from ringzero.unsynced.graphs import Graph
+from ringzero.unsynced.mixing import Graph
 from ringzero.unsynced.own_copy import OwnCopy
 
 SMALLEST = 2.0**-20  # x keeps the precision of z
@@ -66,7 +66,7 @@ class PushSum(Gossip):
             parameter.mul_(factor)
 
     def _weights(self, sent: set[int], received: set[int]) -> dict[int, float]:
-        """Of the models that enter the sum: this rank's has the share of those that could not be reached, too."""
+        """``{rank: share}`` of what enters the sum. This rank keeps the shares for ranks that it could not reach."""
         row = self.graph.row(self._rank, self.round)
         came = {rank: weight for rank, weight in row.items() if rank in received or rank == self._rank}
         given = self.graph.weights(self.round)[:, self._rank]

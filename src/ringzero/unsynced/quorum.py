@@ -1,15 +1,16 @@
-"""A quorum: which ranks take part in a step, agreed on again when one is lost and when one comes.
+"""A quorum: the ranks that take part in a step. They agree on it again when one is lost and when one comes.
 
     quorum = Quorum("10.0.0.1:29400", name=f"{hostname}-{pid}", expected=4)
-    members = quorum.form(state)            # who is in, and through quorum.group they can talk
+    members = quorum.form(state)            # who is in; they talk through quorum.group
     ...                                     # a step's communication; ok = it raised no error
-    if quorum.vote(ok) == NO:               # the same answer on all members: this step did not happen
+    if quorum.vote(ok) == NO:               # the same answer on all members: this step does not count
         members = quorum.form(state)        # without those that were lost
 
-Two rules, both kept by a store that all ranks reach. (1) Time is cut into *epochs*. Who takes part in an epoch, its
-*members*, is decided once: each rank registers, a member of the epoch before proposes those who came, and the first
-proposal counts (``compare_set``). (2) A step is committed by all members or by none: each says that it is ready, the
-last one writes "yes"; a member with an error, or one that has waited too long, writes "no"; the first verdict counts.
+Two rules hold, by means of a store that all ranks reach. (1) Time is cut into *epochs*, and the *members* of an epoch
+are decided once. Each rank registers; a member of the last epoch proposes those that have registered; the first
+proposal counts (``compare_set``). (2) A step is committed by all members or by none. Each says that it is ready, and
+the last one writes "yes". A member with an error, or one that has waited too long, writes "no". The first verdict
+counts.
 
 This is the protocol of torchft (Meta, 2024) without its two servers: there a "lighthouse" decides who takes part, and
 "managers" collect the votes. Here both are keys in a store. The store's own host must not fail.
@@ -27,20 +28,23 @@ from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
+from torch import Tensor
 
-from ringzero.collectives.schedule import is_number, is_whole
+from ringzero.collectives.run import run
+from ringzero.collectives.schedule import Schedule, is_number, is_whole
 from ringzero.record import recording_group
+from ringzero.record.wire import OTHER_TAG
 
 NO, YES, JOIN = "no", "yes", "yes, and let somebody in"  # verdicts on a step
-TRIES = 10  # epochs in a row without a step; then something else is wrong than a lost member
-LAST_SECONDS = 10.0  # for members to hear that the job is finished; one may have died
+TRIES = 10  # epochs in a row without a step, before the error: more than lost members must be wrong
+LAST_SECONDS = 10.0  # how long a host waits until all members know that the job is finished; one may have died
 LONGEST_PAUSE = 0.01  # seconds between two looks into the store
 
 Member = tuple[str | int, Any]  # name, and the state that it registered with
 
 
 class QuorumLost(RuntimeError):  # noqa: N818  (it says what was lost)
-    """Too few members are left, or nobody lets this rank in."""
+    """Too few members are left, or they do not let this rank in."""
 
 
 class Finished(QuorumLost):
@@ -81,13 +85,13 @@ class Quorum:
     """This process's part in a quorum.
 
     ``store`` is the "host:port" of a ``host()``, or a store of ``torch.distributed``; None is that of the default
-    process group, which inside ``launch`` is a file. (A process killed in the middle of writing a file can leave the
-    others stuck. That takes bad luck, so it will do on a page and not in a job.)
-    ``name``, a string or number, is this process's own: one that takes the place of a lost one has another name. None
-    is the rank in the default process group.
+    process group. Inside ``launch`` that is a file, which will do for a page but not for a job: a process that is
+    killed while it writes the file may leave the others stuck.
+    ``name``, a string or number, is this process's own; a process that replaces a lost one needs another name. None is
+    the rank in the default process group.
     ``expected`` members begin together, and never fewer than ``least`` go on.
-    ``wait``, seconds: a member that stays behind the others for longer is left out, so a step's slowest rank must not
-    be that much slower than its fastest. After a loss the others wait so long for the lost one before they go on.
+    ``wait``, seconds: a member that is later than the others by more is left out. The others also wait so long for a
+    lost one before they go on.
     ``patience``, seconds: how long to wait to be let in, and at the very beginning for ``least`` members.
     """
 
@@ -124,7 +128,7 @@ class Quorum:
         return self.names.index(self.name)
 
     def form(self, state: Any) -> list[Member]:
-        """Become a member of the next epoch that can be formed: its ``(name, state)`` in the order of ``group``.
+        """Become a member of the next epoch that can be formed. Returns each one's ``(name, state)``, as in ``group``.
 
         ``state`` is anything that JSON takes. Members of the epoch before come first, in their order there, then new
         ones by name. Raises QuorumLost when fewer than ``least`` come, Finished when the job is over.
@@ -140,7 +144,7 @@ class Quorum:
             self._tries += 1
             if self._tries > TRIES:
                 raise QuorumLost(f"{TRIES} epochs in a row came to no step; can all members reach each other?")
-            if self.vote(True) == NO:  # one that died after it registered would cost gloo seconds
+            if self.vote(True) == NO:  # one has died since it registered; gloo would wait for it for seconds
                 continue
             try:
                 with exchanging():
@@ -162,15 +166,15 @@ class Quorum:
         elif not (ok and self._until(verdict, self.wait)):
             self.store.compare_set(verdict, "", NO)
         answer = self.store.get(verdict).decode()
-        if answer != NO and self.ballot > 2:  # the first vote is on the members, the second on what ``form`` was for
+        if answer != NO and self.ballot > 2:  # a step; the first two votes were on the members and on their state
             self._tries = 0
-        if answer != NO and self.place == 0:  # all have voted here, so all have read the verdict before
+        if answer != NO and self.place == 0:  # all have voted, so all have read the verdict before this one
             for what in ("ready", "verdict"):
                 self.store.delete_key(f"{self.epoch}/{what}/{self.ballot - 1}")
         return answer
 
     def share(self, value: Any = None) -> Any:
-        """What the one member that passes a ``value`` tells all members of this epoch. Once in an epoch.
+        """Returns, on all members of this epoch, the ``value`` that one of them passes. Once in an epoch.
 
         Raises MemberLost when nobody passes one.
         """
@@ -185,8 +189,21 @@ class Quorum:
         """Who the members of an earlier epoch were."""
         return [name for name, _ in json.loads(self.store.get(f"{epoch}/members"))]
 
+    def run(self, schedule: Schedule, vector: Tensor) -> None:
+        """A collective of the members, in place. Raises MemberLost."""
+        with exchanging():
+            run(schedule, vector, "sum", self.group)
+
+    def exchange(self, sends: list[tuple[Tensor, int]], receives: list[tuple[Tensor, int]]) -> None:
+        """Send and receive ``(tensor, peer)``. Raises MemberLost."""
+        with exchanging():
+            works = [self.group.recv([tensor], peer, OTHER_TAG) for tensor, peer in receives if tensor.numel()]
+            works += [self.group.send([tensor], peer, OTHER_TAG) for tensor, peer in sends if tensor.numel()]
+            for work in works:
+                work.wait()
+
     def leave(self) -> None:
-        """Close the connections to the members; they will get an error from what they still exchange with this one."""
+        """Close the connections to the members. What they still exchange with this one raises an error there."""
         group, self.group = self.group, None
         if hasattr(group, "close"):  # one that is recorded
             group.close()

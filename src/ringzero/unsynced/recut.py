@@ -19,8 +19,11 @@ Piece(source=0, target=1, before=0, now=0, start=0, stop=4)
 Piece(source=1, target=1, before=1, now=0, start=4, stop=6)
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
+
+import torch
+from torch import Tensor
 
 from ringzero.collectives.schedule import chunk_bounds
 
@@ -83,3 +86,28 @@ def pieces(numel: int, copies: int, ranks_before: int, now_at: Mapping[int, int]
                     source = target if target in left[before] else left[before][0]
                     found.append(Piece(source, target, before, now, start, stop))
     return found
+
+
+def move(pieces: Sequence[Piece], rank: int, mine: Mapping[int, Tensor], begins: Sequence[int], keeps: Sequence[int],
+         rows: int, exchange: Callable[[list, list], None]) -> dict[int, Tensor]:  # fmt: skip
+    """Send and receive ``pieces`` of matrices of so many ``rows``. Returns the chunks that ``rank`` ``keeps`` now.
+
+    ``mine``    the chunks that the rank has kept, cut as before; chunk c began at column ``begins[c]``
+    ``exchange(sends, receives)``  of lists of ``(tensor, peer)``
+    """
+    sends, receives, arrived = [], [], []
+    for source, target, before, now, start, stop in pieces:
+        if source == rank:
+            piece = mine[before][:, start - begins[before] : stop - begins[before]].contiguous()
+        elif target == rank:
+            piece = torch.empty(rows, stop - start, device="cpu")
+            receives.append((piece, source))
+        if target == rank:
+            arrived.append((now, piece))
+        elif source == rank:
+            sends.append((piece, target))
+    exchange(sends, receives)
+    return {
+        chunk: torch.cat([torch.empty(rows, 0, device="cpu"), *(p for now, p in arrived if now == chunk)], dim=1)
+        for chunk in keeps
+    }

@@ -1,10 +1,9 @@
 """Sets of files in which members of a quorum save their shards, one file a member.
 
-A file gets its name when it is whole and on the disk, and a set counts when all its files are there. So whoever dies
-while it saves, the set before is still complete.
+A file gets its name when it is whole and on the disk, and a set counts when all its files are there. So when a member
+dies while it saves, the set before is still complete.
 """
 
-import os
 import re
 from collections import Counter
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ringzero.collectives.schedule import chunk_bounds
+from ringzero.processes import durable
 
 
 class SavedSet(NamedTuple):
@@ -29,13 +29,8 @@ class SavedSet(NamedTuple):
 
 def save(folder: Path, saved: SavedSet, rank: int, rows: Tensor, about: Any) -> None:
     """Write ``rows``, this rank's chunk of each vector, and ``about``, plain data that says what the rows are."""
-    path = saved.path(folder, rank)
-    part = path.with_suffix(".part")
-    with open(part, "wb") as file:
-        torch.save({"rows": rows, "about": about}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+    with durable.replacing(saved.path(folder, rank)) as part:
+        torch.save({"rows": rows, "about": about}, part)
 
 
 def newest(folder: Path) -> SavedSet | None:
@@ -72,7 +67,7 @@ def _sets(folder):
 
 
 def _name(path):
-    found = re.fullmatch(r"step-(\d+)-epoch-(\d+)-rank-\d+-of-(\d+)\.(pt|part)", path.name)
+    found = re.fullmatch(r"step-(\d+)-epoch-(\d+)-rank-\d+-of-(\d+)\.pt(\.part)?", path.name)
     return SavedSet(*map(int, found.groups()[:3])) if found else None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-ELEMENTWISE = ("AdamW", "Adam", "SGD", "RMSprop", "Adagrad")  # of each element they need no other element
+from ringzero.zero.optimizers import ELEMENTWISE
 
 
 class Shards:
@@ -24,7 +24,7 @@ class Shards:
         names = ", ".join(ELEMENTWISE)
         if not (isinstance(optimizer_class, type) and issubclass(optimizer_class, torch.optim.Optimizer)):
             raise TypeError(f"optimizer is {optimizer_class!r}; give one of these classes of torch.optim: {names}")
-        if optimizer_class.__name__ not in ELEMENTWISE:
+        if optimizer_class not in ELEMENTWISE.values():
             raise ValueError(f"a chunk cannot be stepped by {optimizer_class.__name__} alone; give one of {names}")
         self.kept: dict[int, torch.nn.Parameter] = {}
         self.optimizer = optimizer_class([torch.nn.Parameter(torch.zeros(1, device="cpu"))], **options)
@@ -51,9 +51,9 @@ class Shards:
 
     def replace(self, rows: Mapping[int, Tensor], about: Mapping[str, Any]) -> None:
         """From now on keep these chunks, which are ``rows`` as ``about`` says; they are used, not copied."""
-        self.optimizer.state.clear()
         self.kept = {chunk: torch.nn.Parameter(parameters) for chunk, (parameters, *_) in rows.items()}
         self.optimizer.param_groups[0]["params"] = list(self.kept.values())
+        self.optimizer.state.clear()
         for chunk, parameters in self.kept.items():
             state = dict(zip(about["rows"], rows[chunk][1:], strict=True))
             state |= {key: torch.tensor(value, device="cpu") for key, value in about["numbers"].items()}

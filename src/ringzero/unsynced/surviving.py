@@ -3,68 +3,44 @@
     surviving = Surviving(module, torch.optim.AdamW, Quorum(expected=4), copies=2, lr=0.01)
     while surviving.steps < total or not surviving.finish():
         loss(module, batch(surviving.steps, surviving.rank, surviving.world_size)).backward()
-        surviving.step()        # False: a rank was lost, and this batch is done again by those who are left
+        surviving.step()        # False: a rank was lost, and the ranks that are left do this batch again
 
-In ZeRO-1 each of N ranks keeps 1/N of the optimizer's states, so a rank that dies takes with it what nobody else has.
-Here the right neighbour keeps a rank's chunk too. After the reduce-scatter, a rank sends this neighbour the reduced
-gradient of its chunk, S/N bytes, and both take the same step: the same operations on the same numbers. So the two
-copies stay equal bit by bit, and while nothing fails no state is sent. When ranks are lost, the survivors cut the flat
-vector anew, for as many as they are; each takes what it lacks from a copy that is left (``recut``).
+In ZeRO-1 each of N ranks keeps 1/N of the optimizer's states, and a rank that dies takes them with it. Here the right
+neighbour keeps a rank's chunk too. After the reduce-scatter, a rank sends this neighbour the reduced gradient of its
+chunk, and both take the same step. So the two copies stay equal bit by bit, and while nothing fails no state is sent.
+When ranks are lost, the survivors cut the flat vector anew, and each takes what it lacks from a copy that is left
+(``recut``). GEMINI (Wang et al., SOSP 2023) keeps copies in other machines' memory too, and sends the states.
 
-A rank sends 2 (N-1)/N S bytes a step, as in data parallelism, and (copies-1)/N S more, where S is the size of the
-gradients. The states take ``copies`` times the memory that they take in ZeRO-1, K/N bytes an element.
-
-To keep copies in the memory of other machines is the idea of GEMINI (Wang et al., SOSP 2023), which sends the states.
+With S bytes of gradients a rank sends 2 (N-1)/N S bytes a step, as in data parallelism, and (copies-1)/N S more. The
+states take ``copies`` times the memory that they take in ZeRO-1.
 """
 
-import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ringzero.collectives.formats import chunks_of
 from ringzero.collectives.ring import ring_all_gather, ring_broadcast, ring_reduce_scatter
-from ringzero.collectives.run import run
-from ringzero.collectives.schedule import Schedule, chunk_bounds
-from ringzero.record.wire import OTHER_TAG
+from ringzero.collectives.schedule import chunk_bounds, is_whole
 from ringzero.unsynced import recut, saved_shards
-from ringzero.unsynced.flat_module import FlatModule
-from ringzero.unsynced.quorum import JOIN, NO, YES, Member, MemberLost, Quorum, QuorumLost, exchanging
+from ringzero.unsynced.end_to_end import Packed, joined, take_gradient, write_back
+from ringzero.unsynced.quorum import JOIN, NO, YES, Member, MemberLost, Quorum, QuorumLost
 from ringzero.unsynced.saved_shards import SavedSet
 from ringzero.unsynced.shards import Shards
+from ringzero.unsynced.spent import Spent, Stopwatch
 
 NOTHING_YET = -1  # the epoch of shards that a rank does not have
-
-
-@dataclass
-class Spent:
-    """Where a rank's wall time went, in seconds, since it asked to be let in.
-
-    ``useful`` went into steps that count, forward and backward passes included; ``lost`` into steps that did not, and
-    into steps that were undone by going back to a checkpoint; ``reconfiguring`` into finding a quorum and cutting the
-    shards anew; ``saving`` into checkpoints.
-    """
-
-    useful: float = 0.0
-    lost: float = 0.0
-    reconfiguring: float = 0.0
-    saving: float = 0.0
-
-    @property
-    def goodput(self) -> float:
-        """The useful part of the wall time."""
-        return self.useful / ((self.useful + self.lost + self.reconfiguring + self.saving) or 1.0)
 
 
 class Surviving:
     """``module``, trained by all members of ``quorum``; an optimizer's ``options`` come last, such as ``lr=0.01``.
 
     ``optimizer`` is a class of ``torch.optim`` that treats each element on its own. ``copies`` ranks keep each chunk,
-    so any ``copies - 1`` ranks may be lost at once. ``checkpoint`` is a folder that all members reach, where each
-    writes its chunk every ``checkpoint_every`` steps. If all copies of a chunk are lost, the members go back to the
-    newest checkpoint. A job that begins with such a folder goes on from it.
+    so any ``copies - 1`` ranks may be lost at once. ``checkpoint`` is a folder that all members reach; each writes its
+    chunk there every ``checkpoint_every`` steps. If all copies of a chunk are lost, the members go back to the newest
+    checkpoint. A job that begins with such a folder goes on from it.
 
     ``steps``  how many steps were committed: the next batch is number ``steps``
     ``rank``, ``world_size``, ``members``  this rank's place among the members, how many they are, their names
@@ -72,10 +48,9 @@ class Surviving:
     ``spent``  where the time went
     ``shards`` the chunks that this rank keeps, and their ``optimizer``
 
-    A new member gets from the others what is trained, and what is not (buffers, frozen parameters). At the beginning
-    all get them from the first member. Checkpoints hold what is trained only. The trained parameters must be float32.
-    States are on the CPU. If the module is on a GPU, gradients are copied from there and parameters to there; NCCL is
-    not used, because its survivors would hang.
+    New members get parameters, trained or not, and buffers from the others; at the beginning all get the first
+    member's. Checkpoints hold what is trained only, which must be float32. States are on the CPU, also if the module
+    is on a GPU. NCCL is not used, because its survivors would hang.
 
     Raises ValueError or TypeError for what cannot be trained so, QuorumLost when fewer than ``quorum.least`` members
     are left, ChunksLost when chunks are gone and there is no checkpoint; both say what is on the disk.
@@ -93,20 +68,25 @@ class Surviving:
         **options: Any,
     ):
         for what, value in {"copies": copies, "checkpoint_every": checkpoint_every}.items():
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if not is_whole(value) or value < 1:
                 raise ValueError(f"{what} is {value!r}; give a whole number, 1 or more")
         self.quorum, self.copies, self._every = quorum, copies, checkpoint_every
-        self._module, self.shards = FlatModule(module), Shards(optimizer, options)
-        self._vector = torch.empty(self._module.numel, device="cpu")  # the parameters, as they were last gathered
+        self._trained, self.shards = _trained(module), Shards(optimizer, options)
+        self._vector = joined(self._trained, device="cpu")  # the parameters, as they were last gathered
+        ours = {id(parameter) for parameter in self._trained}
+        self._untrained = Packed(t for t in (*module.parameters(), *module.buffers()) if id(t) not in ours)
         self._epoch, self.steps = NOTHING_YET, 0  # of the quorum, when the shards were cut
         self._history: list[tuple[int, list[str | int]]] = []  # (from which step on, these are the members)
         self.folder = Path(checkpoint) if checkpoint else None
         if self.folder:
             self.folder.mkdir(parents=True, exist_ok=True)
         self._saved: int | None = None  # how many steps the last checkpoint had
-        self.spent, self._since = Spent(), time.monotonic()
-        self._seconds: dict[int, float] = {}  # useful ones, by step
+        self._stopwatch = Stopwatch()
         self._form()
+
+    @property
+    def spent(self) -> Spent:
+        return self._stopwatch.spent
 
     @property
     def rank(self) -> int:
@@ -130,25 +110,24 @@ class Surviving:
 
     @torch.no_grad()
     def step(self) -> bool:
-        """Step with the mean of all members' gradients, and remove these; whether the step counts.
+        """Step with the mean of all members' gradients, and remove these. Returns whether the step counts.
 
-        If it does not, the parameters are as they were, ``steps`` too, and ``rank`` and ``world_size`` are new. After
-        going back to a checkpoint, ``steps`` is less.
+        If not, parameters and ``steps`` are as they were, or those of a checkpoint; ``rank`` and ``world_size`` are
+        new.
         """
-        gradient = self._module.take_gradient()
+        gradient = take_gradient(self._trained)
         try:
             gradients = self._reduced(gradient)
         except MemberLost:
             gradients = None
         verdict = self.quorum.vote(gradients is not None)
         if gradients is None or verdict == NO:
-            self.spent.lost += self._lap()
+            self._stopwatch.count("lost")
             self._form()
             return False
         self.shards.step(gradients)
         complete = verdict != JOIN and self._gathered()
-        self._seconds[self.steps] = self._lap()
-        self.spent.useful += self._seconds[self.steps]
+        self._stopwatch.count_step(self.steps)
         self.steps += 1
         if not complete:
             self._form()
@@ -157,10 +136,10 @@ class Surviving:
         return True
 
     def finish(self) -> bool:
-        """End together: True on all members, or on none: after going back to a checkpoint, so train on and ask again.
+        """End together: a rank that ended alone might have chunks that others still need.
 
-        Without it a rank could end while others still need its chunks. Where members are lost or come meanwhile, those
-        who are now there end: no step more than was asked for.
+        True on all members; or False on all, when they went back to a checkpoint: train on, and ask again. If members
+        are lost or come meanwhile, those who are there end, with no step more.
         """
         done = self.steps
         while self.quorum.finish() != YES:
@@ -171,22 +150,22 @@ class Surviving:
 
     def _reduced(self, gradient: Tensor) -> dict[int, Tensor]:
         """``{chunk: its mean gradient}`` of the chunks that this rank keeps."""
-        self._run(ring_reduce_scatter(self.world_size), gradient)
+        self.quorum.run(ring_reduce_scatter(self.world_size), gradient)
         own = self._part(gradient, self.rank).div_(self.world_size)
         gradients = {chunk: torch.empty_like(kept) for chunk, kept in self.shards.kept.items()} | {self.rank: own}
         copies = recut.keepers(self.rank, self.world_size, self.copies)[1:]
-        self._exchange([(own, peer) for peer in copies], [(gradients[c], c) for c in gradients if c != self.rank])
+        self.quorum.exchange([(own, peer) for peer in copies], [(gradients[c], c) for c in gradients if c != self.rank])
         return gradients
 
     def _gathered(self) -> bool:
-        """Bring the stepped parameters of all chunks into the module. If a member is lost meanwhile, False."""
+        """Bring the stepped parameters of all chunks into the module. Returns False if a member is lost meanwhile."""
         self._part(self._vector, self.rank).copy_(self.shards.kept[self.rank])
         try:
-            self._run(ring_all_gather(self.world_size), self._vector)
+            self.quorum.run(ring_all_gather(self.world_size), self._vector)
         except MemberLost:
-            self.quorum.vote(False)  # on the next step, in which the others are
+            self.quorum.vote(False)  # on the next step: the others may be in it already
             return False
-        self._module.write(self._vector)
+        write_back(self._vector, self._trained)
         return True
 
     # ---- another quorum
@@ -206,18 +185,21 @@ class Surviving:
             if self.quorum.vote(True) != NO:
                 break
         self.shards.replace(rows, about)
-        self._module.write(self._vector)
+        write_back(self._vector, self._trained)
         self.steps, self._epoch = about["steps"], self.quorum.epoch
         self._history = [*about["history"], (self.steps, list(self.members))]
-        self._count_as_lost([step for step in self._seconds if step >= self.steps])
-        self.spent.reconfiguring += self._lap()
+        self._stopwatch.undo(self.steps)
+        self._stopwatch.count("reconfiguring")
         if self.folder and about["source"] == "disk" and self.rank == 0:
-            saved_shards.remove(self.folder, self.steps)  # what is undone
+            saved_shards.remove(self.folder, self.steps)  # steps that are undone
         if self.folder and about["source"] == "start":
             self._save()
 
     def _cut(self, members: list[Member]) -> tuple[dict[str, Any], dict[int, Tensor]]:
-        """What all members must know, and ``{chunk: rows}`` of the chunks to keep; ``_vector`` becomes whole."""
+        """Cut the shards for these members, and make ``_vector`` whole.
+
+        Returns what all members must know (``_about``), and ``{chunk: rows}`` of the chunks that this rank is to keep.
+        """
         newest = max(epoch for _, epoch in members)
         current = {name: place for place, (name, epoch) in enumerate(members) if epoch == newest}
         pieces, leader = self._pieces(newest, current), min(current.values())
@@ -226,17 +208,18 @@ class Surviving:
         self._send_untrained(leader, [place for place in range(len(members)) if place not in have])
         keeps = recut.kept_by(self.rank, self.world_size, self.copies)
         if about["source"] == "start":
-            self._vector.copy_(self._module.parameters())
-            self._run(ring_broadcast(self.world_size, leader), self._vector)
+            self._vector = joined(self._trained, device="cpu")
+            self.quorum.run(ring_broadcast(self.world_size, leader), self._vector)
             return about, {chunk: self._part(self._vector, chunk).clone()[None] for chunk in keeps}
         if self.folder and pieces is None:
-            saved, numel = SavedSet(*about["set"]), self._module.numel
-            rows = {chunk: saved_shards.read(self.folder, saved, numel, *self._bounds(chunk)) for chunk in keeps}
+            saved, numel = SavedSet(*about["set"]), len(self._vector)
+            bounds = chunk_bounds(numel, self.world_size).tolist()
+            rows = {chunk: saved_shards.read(self.folder, saved, numel, *bounds[chunk : chunk + 2]) for chunk in keeps}
         else:
             assert pieces is not None
             rows = self._moved(pieces, keeps, 1 + len(about["rows"]), newest)
         self._part(self._vector, self.rank).copy_(rows[self.rank][0])
-        self._run(ring_all_gather(self.world_size), self._vector)
+        self.quorum.run(ring_all_gather(self.world_size), self._vector)
         return about, rows
 
     def _pieces(self, newest: int, current: dict[str | int, int]) -> list[recut.Piece] | None:
@@ -246,7 +229,7 @@ class Surviving:
         before = self.quorum.names_in(newest)
         now_at = {place: current[name] for place, name in enumerate(before) if name in current}
         try:
-            return recut.pieces(self._module.numel, self.copies, len(before), now_at, self.world_size)
+            return recut.pieces(len(self._vector), self.copies, len(before), now_at, self.world_size)
         except recut.ChunksLost as lost:
             if self.folder and saved_shards.newest(self.folder):
                 return None
@@ -254,7 +237,7 @@ class Surviving:
             raise recut.ChunksLost.of(keepers, len(before)) from None
 
     def _about(self, pieces: list[recut.Piece] | None) -> dict[str, Any]:
-        """What the leader tells the others: where the shards come from, and what is no row of theirs."""
+        """What the leader tells the others: where the shards come from, and all that is not in their rows."""
         if pieces is not None:
             return {"source": "members"} | self._progress()
         if self.folder and (saved := saved_shards.newest(self.folder)):
@@ -266,33 +249,22 @@ class Surviving:
 
     def _moved(self, pieces: list[recut.Piece], keeps: list[int], rows: int, epoch: int) -> dict[int, Tensor]:
         """The chunks to keep, so many ``rows`` each, from what this rank and others kept in an ``epoch``."""
-        begins = chunk_bounds(self._module.numel, len(self.quorum.names_in(epoch))).tolist()
+        begins = chunk_bounds(len(self._vector), len(self.quorum.names_in(epoch))).tolist()
         mine = {chunk: self.shards.rows(chunk) for chunk in self.shards.kept} if epoch == self._epoch else {}
-        sends, receives, arrived = [], [], []
-        for source, target, before, now, start, stop in pieces:
-            if source == self.rank:
-                piece = mine[before][:, start - begins[before] : stop - begins[before]].contiguous()
-            elif target == self.rank:
-                piece = torch.empty(rows, stop - start, device="cpu")
-                receives.append((piece, source))
-            if target == self.rank:
-                arrived.append((now, piece))
-            elif source == self.rank:
-                sends.append((piece, target))
-        self._exchange(sends, receives)
-        return {
-            chunk: torch.cat([torch.empty(rows, 0, device="cpu"), *(p for now, p in arrived if now == chunk)], dim=1)
-            for chunk in keeps
-        }
+        return recut.move(pieces, self.rank, mine, begins, keeps, rows, self.quorum.exchange)
 
     def _send_untrained(self, leader: int, others: list[int]) -> None:
         """Bring the leader's buffers and frozen parameters to others."""
-        parts = self._module.untrained_bytes() if others else []
+        buffer = self._untrained.empty(torch.device("cpu"))
         if self.rank == leader:
-            self._exchange([(part, place) for place in others for part in parts], [])
+            self._untrained.put(buffer)
+            self.quorum.exchange([(buffer, place) for place in others], [])
         elif self.rank in others:
-            self._exchange([], [(part, leader) for part in parts])
-            self._module.write_untrained(parts)
+            self.quorum.exchange([], [(buffer, leader)])
+            self._untrained.take(buffer)
+
+    def _part(self, vector: Tensor, chunk: int) -> Tensor:
+        return chunks_of(vector, self.world_size)[chunk]
 
     # ---- checkpoints
 
@@ -304,7 +276,7 @@ class Surviving:
         if self.rank == 0 and self._saved is not None:
             saved_shards.remove(self.folder, -1, self._saved)
         self._saved = self.steps
-        self.spent.saving += self._lap()
+        self._stopwatch.count("saving")
 
     def _on_disk(self) -> str:
         if self.folder is None:
@@ -314,36 +286,12 @@ class Surviving:
             return f"No state is on a disk: {self.folder} holds no complete set"
         return f"The last state on a disk is that of step {saved.steps}, in {self.folder}"
 
-    # ---- messages and time
 
-    def _bounds(self, chunk: int) -> list[int]:
-        """Where the chunk starts, where it stops."""
-        return chunk_bounds(self._module.numel, self.world_size)[chunk : chunk + 2].tolist()
-
-    def _part(self, vector: Tensor, chunk: int) -> Tensor:
-        return vector[slice(*self._bounds(chunk))]
-
-    def _run(self, schedule: Schedule, vector: Tensor) -> None:
-        """A collective of the members, in place. Raises MemberLost."""
-        with exchanging():
-            run(schedule, vector, "sum", self.quorum.group)
-
-    def _exchange(self, sends: list[tuple[Tensor, int]], receives: list[tuple[Tensor, int]]) -> None:
-        """Send and receive ``(tensor, peer)``. Raises MemberLost."""
-        group = self.quorum.group
-        with exchanging():
-            works = [group.recv([tensor], peer, OTHER_TAG) for tensor, peer in receives if tensor.numel()]
-            works += [group.send([tensor], peer, OTHER_TAG) for tensor, peer in sends if tensor.numel()]
-            for work in works:
-                work.wait()
-
-    def _lap(self) -> float:
-        """Seconds since this was last asked."""
-        since, self._since = self._since, time.monotonic()
-        return self._since - since
-
-    def _count_as_lost(self, steps: list[int]) -> None:
-        for step in steps:
-            undone = self._seconds.pop(step)
-            self.spent.useful -= undone
-            self.spent.lost += undone
+def _trained(module: torch.nn.Module) -> list[torch.nn.Parameter]:
+    """The parameters that are trained. Raises ValueError if there are none, or not all of them are float32."""
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    if not trained:
+        raise ValueError("no parameter of the module requires a gradient, so there is nothing to train")
+    if others := sorted({str(parameter.dtype) for parameter in trained} - {"torch.float32"}):
+        raise ValueError(f"the module has parameters of {', '.join(others)}; convert it with module.float()")
+    return trained

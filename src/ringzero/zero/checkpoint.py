@@ -20,6 +20,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from ringzero.processes import durable
 from ringzero.zero import state
 from ringzero.zero.model import ZeroModel
 from ringzero.zero.together import together
@@ -202,18 +203,10 @@ def _read_shards(vector, manifest, opened):
 
 
 def _write(path, write):
-    """Have ``write(part)`` write a file, and rename it to ``path`` once it is on the disk. Its name, size and hash."""
-    part = path.with_suffix(".part")
-    write(part)
-    with open(part, "rb") as file:
-        os.fsync(file.fileno())
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    size = part.stat().st_size
-    os.replace(part, path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    os.fsync(directory)  # so that the new name is on the disk, too
-    os.close(directory)
-    return {"name": path.name, "bytes": size, "sha256": digest}
+    """Have ``write(part)`` write the file that becomes ``path``. Returns its name, size and hash."""
+    with durable.replacing(path) as part:
+        write(part)
+        return {"name": path.name, "bytes": part.stat().st_size, "sha256": _hash(part)}
 
 
 def _damage(directory, file):
@@ -223,10 +216,12 @@ def _damage(directory, file):
         return f"{path.name} is missing"
     if path.stat().st_size != file["bytes"]:
         return f"{path.name} has {path.stat().st_size} bytes instead of {file['bytes']}"
-    with open(path, "rb") as opened:
-        if hashlib.file_digest(opened, "sha256").hexdigest() != file["sha256"]:
-            return f"{path.name} is not what was written"
-    return None
+    return None if _hash(path) == file["sha256"] else f"{path.name} is not what was written"
+
+
+def _hash(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _number(path):

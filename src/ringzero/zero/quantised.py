@@ -13,88 +13,14 @@ Masters stay exact: every gather quantises them anew, and errors of weights do n
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import torch
 import torch.distributed as dist
 
-from ringzero.collectives import all_gather, all_to_all
-from ringzero.collectives.schedule import chunk_bounds
+from ringzero.collectives.formats import Blocks, Float, Format, chunks_of, encoded, to_all, to_owners
 from ringzero.zero.travel import Travel
 from ringzero.zero.two_level import Flat, NewGroup, levels
-
-
-class Format(Protocol):
-    """How numbers look on the wire."""
-
-    def bytes(self, numel: int) -> int:
-        """What ``numel`` numbers take."""
-
-    def encode(self, values: torch.Tensor) -> torch.Tensor:
-        """Of 1-D ``values``: their bytes, uint8."""
-
-    def decode(self, wire: torch.Tensor, numel: int) -> torch.Tensor:
-        """``numel`` numbers, fp32."""
-
-
-@dataclass(frozen=True)
-class Float:
-    """Numbers rounded to a floating-point type of fewer bits."""
-
-    dtype: torch.dtype
-
-    def bytes(self, numel: int) -> int:
-        return numel * self.dtype.itemsize
-
-    def encode(self, values: torch.Tensor) -> torch.Tensor:
-        return values.to(self.dtype).view(torch.uint8)
-
-    def decode(self, wire: torch.Tensor, numel: int) -> torch.Tensor:
-        return wire[: self.bytes(numel)].view(self.dtype).float()
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """Integers of 8 or 4 ``bits``, and an fp32 scale for each ``block`` of numbers: x is about q * scale.
-
-    The scale is the block's largest magnitude over 127, or 7. So a number is off by half a scale at most. A block with
-    an infinite number or a NaN is NaN.
-    """
-
-    bits: int
-    block: int = 256
-
-    def bytes(self, numel: int) -> int:
-        return -(-numel // self.block) * 4 + -(-numel * self.bits // 8)
-
-    def encode(self, values: torch.Tensor) -> torch.Tensor:
-        blocks, largest = self._in_blocks(values.float()), 2 ** (self.bits - 1) - 1
-        scales = blocks.abs().amax(1) / largest
-        steps = blocks * scales.clamp(min=torch.finfo(torch.float32).tiny).reciprocal()[:, None]
-        numbers = steps.round_().to(torch.int8).view(-1)[: values.numel()]
-        if self.bits == 4:
-            numbers = _padded(numbers, 2).view(-1, 2)
-            numbers = (numbers[:, 0] & 15) | (numbers[:, 1] << 4)
-        return torch.cat([scales.view(torch.uint8), numbers.view(torch.uint8)])
-
-    def decode(self, wire: torch.Tensor, numel: int) -> torch.Tensor:
-        scales_end = -(-numel // self.block) * 4
-        scales = wire[:scales_end].clone().view(torch.float32)  # the clone begins where a float may
-        numbers = wire[scales_end : self.bytes(numel)].view(torch.int8)
-        if self.bits == 4:  # shifts of signed numbers keep the sign
-            numbers = torch.stack([(numbers << 4) >> 4, numbers >> 4], dim=1).view(-1)[:numel]
-        return self._in_blocks(numbers.float()).mul_(scales[:, None]).view(-1)[:numel]
-
-    def _in_blocks(self, values: torch.Tensor) -> torch.Tensor:
-        return _padded(values, self.block).view(-1, self.block)
-
-
-def _padded(values: torch.Tensor, multiple: int) -> torch.Tensor:
-    """With zeros at the end, if need be, so that the number of elements is a multiple."""
-    missing = -values.numel() % multiple
-    return torch.nn.functional.pad(values, (0, missing)) if missing else values
-
 
 FORMATS: dict[str, Callable[[int], Format]] = {
     "bf16": lambda block: Float(torch.bfloat16),
@@ -162,21 +88,13 @@ class Quantised(Travel):
     def gather(self, whole: torch.Tensor) -> None:
         if self.weights is None:
             self.plain.gather(whole)
-            return
-        ranks, rank = self.group.size(), self.group.rank()
-        shards = _chunks(whole, ranks)
-        size = self.weights.bytes(max(shard.numel() for shard in shards))
-        wire = torch.empty(ranks, size, dtype=torch.uint8, device=whole.device)
-        mine = self.weights.encode(shards[rank])
-        wire[rank, : mine.numel()] = mine
-        all_gather(wire.view(-1), group=self.group)
-        for shard, arrived in zip(shards, wire, strict=True):  # this rank's own, too: all ranks compute with the same
-            shard.copy_(self.weights.decode(arrived, shard.numel()))
+        else:
+            to_all(self.weights, chunks_of(whole, self.group.size()), self.group)
 
     def reduce(self, gradient: torch.Tensor) -> torch.Tensor:
         if self.gradients is None:
             return self.plain.reduce(gradient)
-        chunks = [chunk.float() for chunk in _chunks(gradient, self.group.size())]
+        chunks = [chunk.float() for chunk in chunks_of(gradient, self.group.size())]
         for group in self.exchanges:  # in a node, what is for any rank of the same place goes to the neighbour there
             chunks = self._exchange(self.gradients, chunks, group)
         (shard,) = chunks
@@ -186,20 +104,10 @@ class Quantised(Travel):
         """Send every n-th chunk to a rank of the group, of n ranks. Returns the sums of what is for this one."""
         ranks, rank = group.size(), group.rank()
         parts = [torch.cat(chunks[place::ranks]) for place in range(ranks)]
-        size = max(format.bytes(part.numel()) for part in parts)
-        wire = torch.empty(ranks, size, dtype=torch.uint8, device=parts[0].device)
-        for row, part in zip(wire, parts, strict=True):
-            encoded = format.encode(part)
-            row[: encoded.numel()] = encoded
-        arrived = torch.empty_like(wire)
-        all_to_all(arrived.view(-1), wire.view(-1), group=group)
+        arrived = to_owners(encoded(format, parts), group)
         numel = parts[rank].numel()
         summed = sum(  # this rank's own part, which did not travel, is exact
             parts[rank] if sender == rank else format.decode(row, numel) for sender, row in enumerate(arrived)
         )
         assert isinstance(summed, torch.Tensor)
         return list(summed.split([chunk.numel() for chunk in chunks[rank::ranks]]))
-
-
-def _chunks(vector: torch.Tensor, ranks: int) -> list[torch.Tensor]:
-    return [vector[start:stop] for start, stop in pairwise(chunk_bounds(vector.numel(), ranks).tolist())]

@@ -9,8 +9,8 @@ import json
 import sys
 from pathlib import Path
 
+from ringzero.processes import durable
 from ringzero_course.connect import one_submission
-from ringzero_course.grading import durable
 
 SETUP = """#!/usr/bin/env bash
 set -euo pipefail

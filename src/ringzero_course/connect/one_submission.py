@@ -11,8 +11,9 @@ from pathlib import Path
 
 import nbformat
 
+from ringzero.processes import durable
 from ringzero_course.grading import course as courses
-from ringzero_course.grading import durable, feedback, seal, verdict
+from ringzero_course.grading import feedback, seal, verdict
 
 FILES = ("Makefile", "README.md", "LICENSE", "pyproject.toml", "requirements.txt", "constraints.txt", courses.CONFIG)
 

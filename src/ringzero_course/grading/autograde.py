@@ -33,9 +33,10 @@ from nbgrader.utils import parse_utc, rmtree
 from traitlets import Bool, Integer, TraitError, Unicode
 from traitlets.config import catch_config_error
 
+from ringzero.processes import durable
 from ringzero.processes.leftovers import regular
 from ringzero_course.boxes.fence import end_leftovers, why_not_in_the_usual_folder
-from ringzero_course.grading import durable, last_grading, one_at_a_time, stopped, verdict
+from ringzero_course.grading import last_grading, one_at_a_time, stopped, verdict
 from ringzero_course.grading.course import Course
 from ringzero_course.grading.execute import ExecuteWithPapermill
 from ringzero_course.grading.fingerprint import differing, fingerprint

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import nbformat
 
-from ringzero_course.grading import durable, items, last_grading, needs, report, verdict
+from ringzero.processes import durable
+from ringzero_course.grading import items, last_grading, needs, report, verdict
 
 CONFIG = "nbgrader_config.py"
 GRADEBOOK = "RINGZERO_GRADEBOOK"  # the environment variable that names the gradebook's server, if it is on one

@@ -8,7 +8,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ringzero_course.grading import durable
+from ringzero.processes import durable
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from pathlib import Path
 
-from ringzero_course.grading import durable
+from ringzero.processes import durable
 
 SECRET = "secret"  # in the course directory
 

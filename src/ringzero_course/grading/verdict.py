@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ringzero_course.grading import durable
+from ringzero.processes import durable
 from ringzero_course.grading.readable import in_one_line
 
 OK = "ok"  # every cell ran and none raised

@@ -32,7 +32,7 @@ from ringzero.unsynced.own_copy import OwnCopy
 from ringzero.unsynced.pairwise import Pairwise
 from ringzero.unsynced.parameter_server import ParameterServer
 from ringzero.unsynced.push_sum import PushSum
-from ringzero.unsynced.serving import BoundedStaleness, Rule
+from ringzero.unsynced.rules import BoundedStaleness, Rule
 from ringzero_course.tasks import characters
 
 LR, MOMENTUM, ADAM_LR, SIGN_LR = 0.1, 0.9, 3e-3, 2e-3

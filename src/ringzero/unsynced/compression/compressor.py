@@ -6,13 +6,13 @@
 | its ``register_comm_hook(compressor, compressed)``             | ``compressor.group``, or the default group  |
 | ``register_comm_hook(compressor, compressed)`` of torch's DDP  | the same                                    |
 
-In each the work runs beside the backward pass (``data_parallel.executor``), in the order in which buckets leave.
-The three send the same messages and add in the same order, so for the same buckets their results are equal bit for bit.
-(torch's DDP cuts its first buckets in another order of parameters, and from the second pass on the same ones.)
+The work runs beside the backward pass (``data_parallel.executor``), in the order in which buckets leave. All three send
+the same messages and add in the same order, so for the same buckets their results are equal bit for bit. (torch's DDP
+has other buckets in its first backward pass.)
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -21,13 +21,15 @@ from zlib import crc32
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 from torch.futures import Future
 from torch.nn import Module
+from torch.utils.weak import WeakIdKeyDictionary
 
 from ringzero.data_parallel.executor import Done, queue_of
 from ringzero.data_parallel.in_order import Wait
 from ringzero.data_parallel.replica import Replica, replica_of
-from ringzero.unsynced.compression.memory import Memory
+from ringzero.unsynced.end_to_end import joined, views
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Exchange:
     ``step``   backward passes before this one; ``index``, the place of these gradients in the pass
     """
 
-    parameters: tuple[torch.Tensor, ...]
+    parameters: tuple[Tensor, ...]
     group: dist.ProcessGroup
     ranks: int
     step: int
@@ -52,18 +54,20 @@ class Exchange:
 class Compressor(ABC):
     """How gradients become their mean over the ranks, with fewer bytes. Give each model a compressor of its own.
 
-    With ``error_feedback`` each rank adds to a gradient what it has not sent of the earlier ones. These errors stay
-    with their parameters when buckets are cut anew. They differ by rank, so each rank saves its own ``state_dict``.
+    With ``error_feedback`` each rank adds to a gradient what it has not sent of the earlier ones: Seide et al., "1-Bit
+    Stochastic Gradient Descent" (2014); why it works: Karimireddy et al., "Error Feedback Fixes SignSGD" (2019). These
+    errors stay with their parameters when buckets are cut anew. They differ by rank, so each rank saves its own
+    ``state_dict``.
 
     Gradients of half precision are compressed, sent and kept as fp32; float64 stays float64. A gradient that is
-    infinite or NaN on one rank makes part of the result so on every rank, and errors then stay as they were, for such
-    a step is left out (loss scaling). Errors have the scale of the gradients: a loss scale that changes is felt once.
+    infinite or NaN on one rank makes part of the result so on every rank. Loss scaling skips such a step, so errors
+    stay as they were. Errors are kept in the loss scale of their step: after a change of the scale they are off once.
 
     ``group``  of the messages of a communication hook; by default all ranks
     ``steps``  backward passes so far
 
-    Where a hook is used with ``find_unused``: a parameter that no rank used keeps no gradient, as everywhere, so what
-    its error would have given is lost. ``travel=`` refuses that.
+    A hook with ``find_unused`` loses errors: a parameter that no rank used gets no gradient, so its error is added to
+    nothing. ``travel=`` refuses that.
     """
 
     def __init__(self, error_feedback: bool, group: dist.ProcessGroup | None = None):
@@ -77,7 +81,7 @@ class Compressor(ABC):
         return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in options.items())})"
 
     @abstractmethod
-    def mean(self, values: torch.Tensor, exchange: Exchange) -> torch.Tensor:
+    def mean(self, values: Tensor, exchange: Exchange) -> Tensor:
         """The mean of 1-D ``values`` over the ranks, as far as it is known; the same bits on all ranks.
 
         In ``values`` is then what this rank has not sent.
@@ -85,8 +89,9 @@ class Compressor(ABC):
 
     def reset(self) -> None:
         """Forget all errors, and begin at step 0. All ranks must do it at the same place."""
-        self.steps, self._memory = 0, Memory()
-        self._model: Any = None  # whose ``travel`` this is: a reference to its replica, else its process group
+        self.steps = 0
+        self._kept = {"errors": WeakIdKeyDictionary()}  # kind -> parameter -> what is kept of it
+        self._model: Any = None  # whose ``travel`` this is: a weak reference to its replica, or its process group
 
     # ---- ways in
 
@@ -97,7 +102,7 @@ class Compressor(ABC):
         since its error was kept, and for a compressor that another model has.
         """
         replica = replica_of(next(iter(bucket.parameters())))
-        model = group if replica is None else ref(replica)  # a group may have been that of a model that is gone
+        model = group if replica is None else ref(replica)  # a group may serve another model when its own is gone
         if self._model is not None and self._model != model:
             raise ValueError(
                 f"this {type(self).__name__} has the errors of another model; make one for each model, or call its "
@@ -107,17 +112,15 @@ class Compressor(ABC):
         return self._begin(bucket, group, ranks).result
 
     def _begin(self, bucket: Any, group: dist.ProcessGroup, ranks: int, result: Future | None = None) -> Done:
-        """Send the gradients off, beside the caller. ``result`` is then the mean, which is in the bucket, too."""
+        """Begin to replace the bucket's gradients by their mean, beside the caller. ``result`` gets the mean, too."""
         buffer = self._checked(bucket)
         exchange = Exchange(tuple(bucket.parameters()), group, ranks, self.steps, bucket.index())
         if bucket.is_last():
             self.steps += 1
-        errors = None
-        if self.error_feedback:
-            errors = self._memory.of(exchange.parameters, precision(buffer), buffer.device)
-        return queue_of(group, buffer.device).submit(partial(self._replace, buffer, errors, exchange, result))
+        self._check_shapes(exchange.parameters)
+        return queue_of(group, buffer.device).submit(partial(self._replace, buffer, exchange, result))
 
-    def _checked(self, bucket: Any) -> torch.Tensor:
+    def _checked(self, bucket: Any) -> Tensor:
         """The bucket's gradients, 1-D."""
         buffer, name = bucket.buffer(), type(self).__name__
         sparse = bucket.sparse() if hasattr(bucket, "sparse") else []
@@ -132,20 +135,39 @@ class Compressor(ABC):
             raise ValueError(f"gradients are {buffer.dtype}, and {name} compresses real floating-point numbers")
         return buffer
 
-    def _replace(self, buffer, errors, exchange, result):
+    def _replace(self, buffer: Tensor, exchange: Exchange, result: Future | None) -> None:
         try:
-            values = buffer.to(precision(buffer), copy=True)
-            if errors is not None:
-                values += errors
-            buffer.copy_(self.mean(values, exchange))
-            if errors is not None:  # all ranks see the same mean, so all keep new errors or none does
-                torch.where(buffer.isfinite().all(), values, errors, out=errors)
+            if self.error_feedback:
+                before = self._errors_of(exchange.parameters, buffer)
+                values = before + buffer
+                buffer.copy_(self.mean(values, exchange))
+                # All ranks have the same mean, so all keep new errors or none does.
+                after = torch.where(buffer.isfinite().all(), values, before)
+                for parameter, error in zip(exchange.parameters, views(after, exchange.parameters), strict=True):
+                    self._kept["errors"][parameter] = error
+            else:
+                buffer.copy_(self.mean(buffer.to(precision(buffer), copy=True), exchange))
             if result is not None:
                 result.set_result(buffer)
         except Exception as error:
             if result is not None:  # torch's DDP waits for this alone
                 result.set_exception(error)
             raise
+
+    def _errors_of(self, parameters: Sequence[Tensor], gradient: Tensor) -> Tensor:
+        """Those of ``parameters``, end to end, as their ``gradient`` is; zeros at first."""
+        errors = (self._kept["errors"].get(parameter) for parameter in parameters)
+        known = [torch.zeros(p.shape) if error is None else error for p, error in zip(parameters, errors, strict=True)]
+        return joined(known, precision(gradient), gradient.device)
+
+    def _check_shapes(self, parameters: Sequence[Tensor]) -> None:
+        for parameter in parameters:
+            error = self._kept["errors"].get(parameter)
+            if error is not None and error.shape != parameter.shape:
+                raise ValueError(
+                    f"the error kept is that of a parameter of shape {tuple(error.shape)}, whose shape is "
+                    f"{tuple(parameter.shape)} now; call reset() on every rank, which forgets all errors"
+                )
 
     # ---- what is saved
 
@@ -157,33 +179,26 @@ class Compressor(ABC):
         named = dict(_inside(module).named_parameters())
         kinds = {
             kind: {name: kept[parameter].clone() for name, parameter in named.items() if parameter in kept}
-            for kind, kept in self._kept().items()
+            for kind, kept in self._kept.items()
         }
         return {"steps": self.steps, **kinds}
 
     def load_state_dict(self, state: Mapping[str, Any], module: Module) -> None:
         """Go on from a ``state_dict`` of this rank. Raises ValueError for a name or a shape that ``module`` lacks."""
         parameters = dict(_inside(module).named_parameters())
-        kinds: dict[str, dict[torch.Tensor, torch.Tensor]] = {}
-        for kind in self._kept():
-            kinds[kind] = {}
+        loaded = []
+        for kind in self._kept:
             for name, tensor in state[kind].items():
                 if name not in parameters:
                     raise ValueError(f"the state has {kind} of {name}, and the module has no parameter of that name")
                 self._check_shape(kind, name, tensor, parameters[name])
-                kinds[kind][parameters[name]] = tensor.to(parameters[name].device, copy=True)
+                loaded.append((kind, parameters[name], tensor))
         self.reset()
         self.steps = state["steps"]
-        self._keep(kinds)
+        for kind, parameter, tensor in loaded:
+            self._kept[kind][parameter] = tensor.to(parameter.device, copy=True)
 
-    def _kept(self) -> dict[str, Mapping[torch.Tensor, torch.Tensor]]:
-        """What is kept of each parameter, by kind."""
-        return {"errors": self._memory.by_parameter()}
-
-    def _keep(self, kinds: dict[str, dict[torch.Tensor, torch.Tensor]]) -> None:
-        self._memory.load(kinds["errors"])
-
-    def _check_shape(self, kind: str, name: str, tensor: torch.Tensor, parameter: torch.Tensor) -> None:
+    def _check_shape(self, kind: str, name: str, tensor: Tensor, parameter: Tensor) -> None:
         if tensor.shape != parameter.shape:
             raise ValueError(
                 f"the state's {kind} of {name} have the shape {tuple(tensor.shape)}, and the parameter has "
@@ -202,7 +217,7 @@ class Mean(Future):
         return super().wait()
 
 
-def compressed(state: Compressor, bucket: dist.GradBucket) -> Future[torch.Tensor]:
+def compressed(state: Compressor, bucket: dist.GradBucket) -> Future[Tensor]:
     """The communication hook of a compressor, ``register_comm_hook(TopK(0.01), compressed)``: here, or in torch's DDP.
 
     Raises TypeError if ``state`` is no compressor, else as ``Compressor.start``.
@@ -215,7 +230,7 @@ def compressed(state: Compressor, bucket: dist.GradBucket) -> Future[torch.Tenso
     return mean
 
 
-def precision(gradient: torch.Tensor) -> torch.dtype:
+def precision(gradient: Tensor) -> torch.dtype:
     """The type in which a gradient is compressed and sent."""
     return torch.float64 if gradient.dtype == torch.float64 else torch.float32
 

@@ -13,7 +13,8 @@ import torch.distributed as dist
 from torch.optim.adam import adam
 
 from ringzero.collectives import all_reduce
-from ringzero.unsynced.compression.signs import Chunks, mean_by_signs
+from ringzero.unsynced.compression.signs import chunks_of_bytes, mean_by_signs
+from ringzero.unsynced.end_to_end import joined, write_back
 
 
 class OneBitAdam(torch.optim.Optimizer):
@@ -85,7 +86,7 @@ class OneBitAdam(torch.optim.Optimizer):
 
     def _average_gradients(self, parameters: list[torch.Tensor]) -> None:
         gradients = [cast(torch.Tensor, parameter.grad) for parameter in parameters]
-        _give(all_reduce(_end_to_end(gradients), "avg", group=self._ranks), gradients)
+        write_back(all_reduce(joined(gradients), "avg", group=self._ranks), gradients)
 
     def _move_as_adam(self, group: dict) -> None:
         parameters, (beta1, beta2) = group["params"], group["betas"]
@@ -105,17 +106,17 @@ class OneBitAdam(torch.optim.Optimizer):
 
     def _average_momenta(self, parameters: list[torch.Tensor]) -> None:
         momenta, errors, variances = (self._of(parameters, name) for name in ("exp_avg", "error", "exp_avg_sq"))
-        values = _end_to_end(momenta) + _end_to_end(errors)
-        chunks = Chunks(values.numel(), self._ranks)
-        owed = self.state[parameters[0]].setdefault("owner_error", values.new_zeros(chunks.width))
-        if owed.numel() != chunks.width:
+        values = joined(momenta) + joined(errors)
+        mine = chunks_of_bytes(values, self._ranks.size())[self._ranks.rank()]
+        owed = self.state[parameters[0]].setdefault("owner_error", torch.zeros_like(mine))
+        if owed.numel() != mine.numel():
             raise ValueError(
-                f"the error of this rank's chunk has {owed.numel()} values, and the chunk has {chunks.width}; the "
+                f"the error of this rank's chunk has {owed.numel()} values, and the chunk has {mine.numel()}; the "
                 "state was saved on another number of ranks: remove owner_error from it"
             )
-        mean = mean_by_signs(values, owed, chunks, self._ranks.size())
-        _give(mean * (_end_to_end(variances) != 0), momenta)  # nothing may be divided by a variance of 0
-        _give(values, errors)
+        mean = mean_by_signs(values, owed, self._ranks, self._ranks.size())
+        write_back(mean * (joined(variances) != 0), momenta)  # nothing may be divided by a variance of 0
+        write_back(values, errors)
 
     def _move(self, group: dict) -> None:
         beta1, beta2 = group["betas"]
@@ -155,13 +156,3 @@ class OneBitAdam(torch.optim.Optimizer):
                     f"the gradient of {which} is sparse, and OneBitAdam compresses dense ones; make its layer with "
                     "sparse=False"
                 )
-
-
-def _end_to_end(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
-    return torch.cat([tensor.reshape(-1) for tensor in tensors])
-
-
-def _give(values: torch.Tensor, tensors: list[torch.Tensor]) -> None:
-    """Copy the parts of ``values`` to the ``tensors`` that lie end to end in it."""
-    for tensor, part in zip(tensors, values.split([tensor.numel() for tensor in tensors]), strict=True):
-        tensor.copy_(part.view(tensor.shape))

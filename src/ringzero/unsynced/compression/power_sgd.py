@@ -5,14 +5,16 @@ about P Q^T, of ``rank`` columns. One step of a power iteration finds them: P = 
 Both are linear in M, so they are all-reduced as they are.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from ringzero.collectives import all_reduce
 from ringzero.unsynced.compression.compressor import Compressor, Exchange, precision
+from ringzero.unsynced.end_to_end import joined, views
 
 
 class PowerSGD(Compressor):
@@ -37,9 +39,9 @@ class PowerSGD(Compressor):
 
     def reset(self) -> None:
         super().reset()
-        self._right = WeakIdKeyDictionary()  # parameter -> its last Q
+        self._kept["factors"] = WeakIdKeyDictionary()  # the last Q of each matrix
 
-    def mean(self, values: torch.Tensor, exchange: Exchange) -> torch.Tensor:
+    def mean(self, values: Tensor, exchange: Exchange) -> Tensor:
         if exchange.step < self.start_step:
             mean = all_reduce(values.clone(), group=exchange.group) / exchange.ranks
             values.zero_()
@@ -59,33 +61,25 @@ class PowerSGD(Compressor):
             torch.mm(p, q.T / exchange.ranks, out=made[place])
             given[place] -= made[place]
             if self.warm_start:
-                self._right[parameters[place]] = torch.where(q.isfinite().all(), q, before)
+                self._kept["factors"][parameters[place]] = torch.where(q.isfinite().all(), q, before)
         for place, total in zip(vectors, sums[len(matrices) :], strict=True):
             torch.div(total, exchange.ranks, out=made[place])
             given[place].zero_()
         return mean
 
-    def _factor(self, parameter: torch.Tensor, place: int, exchange: Exchange) -> torch.Tensor:
+    def _factor(self, parameter: Tensor, place: int, exchange: Exchange) -> Tensor:
         """The Q to begin with."""
-        if parameter in self._right:
-            return self._right[parameter]
+        if parameter in self._kept["factors"]:
+            return self._kept["factors"][parameter]
         random = exchange.random(parameter.device, self.seed, place)
         shape, dtype = self._factor_shape(parameter), precision(parameter)
         return torch.randn(shape, generator=random, device=parameter.device, dtype=dtype)
 
-    def _factor_shape(self, parameter: torch.Tensor) -> tuple[int, int]:
+    def _factor_shape(self, parameter: Tensor) -> tuple[int, int]:
         rows, columns = len(parameter), parameter.numel() // len(parameter)
         return columns, min(self.rank, rows, columns)
 
-    def _kept(self) -> dict[str, Mapping[torch.Tensor, torch.Tensor]]:
-        return super()._kept() | {"factors": self._right}
-
-    def _keep(self, kinds: dict[str, dict[torch.Tensor, torch.Tensor]]) -> None:
-        super()._keep(kinds)
-        for parameter, factor in kinds["factors"].items():
-            self._right[parameter] = factor
-
-    def _check_shape(self, kind: str, name: str, tensor: torch.Tensor, parameter: torch.Tensor) -> None:
+    def _check_shape(self, kind: str, name: str, tensor: Tensor, parameter: Tensor) -> None:
         if kind != "factors":
             super()._check_shape(kind, name, tensor, parameter)
         elif parameter.dim() < 2 or tensor.shape != self._factor_shape(parameter):
@@ -95,21 +89,18 @@ class PowerSGD(Compressor):
             )
 
 
-def orthonormal(matrix: torch.Tensor) -> torch.Tensor:
+def orthonormal(matrix: Tensor) -> Tensor:
     """Columns at right angles and of length 1 that span those of ``matrix``, and more where these are dependent."""
     return torch.linalg.qr(matrix).Q
 
 
-def _by_parameter(vector: torch.Tensor, parameters: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def _by_parameter(vector: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
     """Views of the parts of ``vector``: matrices, and vectors for what has fewer dimensions."""
-    parts = zip(vector.split([parameter.numel() for parameter in parameters]), parameters, strict=True)
-    return [part.view(len(p), -1) if p.dim() > 1 and p.numel() else part for part, p in parts]
+    return [part.flatten(1) if part.dim() > 1 else part.view(-1) for part in views(vector, parameters)]
 
 
-def _summed(tensors: Sequence[torch.Tensor], group: dist.ProcessGroup) -> list[torch.Tensor]:
+def _summed(tensors: Sequence[Tensor], group: dist.ProcessGroup) -> list[Tensor]:
     """The sums over the ranks, of all tensors in one message."""
     if not tensors:
         return []
-    message = all_reduce(torch.cat([tensor.reshape(-1) for tensor in tensors]), group=group)
-    parts = message.split([tensor.numel() for tensor in tensors])
-    return [part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
+    return views(all_reduce(joined(tensors), group=group), tensors)

@@ -8,9 +8,8 @@ has its largest magnitude as its norm, as in the paper's experiments: of the sam
 import torch
 import torch.distributed as dist
 
-from ringzero.collectives import all_gather
+from ringzero.collectives.formats import all_rows, floats, in_blocks, packed, unpacked
 from ringzero.unsynced.compression.compressor import Compressor, Exchange
-from ringzero.unsynced.compression.packing import packed, unpacked
 
 
 class QSGD(Compressor):
@@ -30,20 +29,16 @@ class QSGD(Compressor):
         super().__init__(error_feedback=False, group=group)
 
     def mean(self, values: torch.Tensor, exchange: Exchange) -> torch.Tensor:
-        ranks, rank = exchange.group.size(), exchange.group.rank()
-        message = encode(values, self.bits, self.block, exchange.random(values.device, self.seed, rank))
-        everyone = message.new_empty(ranks, message.numel())
-        everyone[rank] = message
-        all_gather(everyone, group=exchange.group)
-        total = torch.zeros_like(values)
-        for wire in everyone:  # this rank's own too, for all ranks must get the same
+        random = exchange.random(values.device, self.seed, exchange.group.rank())
+        message, total = encode(values, self.bits, self.block, random), torch.zeros_like(values)
+        for wire in all_rows(message, exchange.group):  # this rank's own too, for all ranks must get the same
             total += decode(wire, values.numel(), self.bits, self.block)
         return total / exchange.ranks
 
 
 def encode(values: torch.Tensor, bits: int, block: int, random: torch.Generator) -> torch.Tensor:
     """1-D ``values`` as bytes: the norms, then sign and level of each value."""
-    blocks, levels = _in_blocks(values.abs(), block), 2 ** (bits - 1) - 1
+    blocks, levels = in_blocks(values.abs(), block), 2 ** (bits - 1) - 1
     norms = blocks.amax(1).float()
     exact = (blocks * (levels / (norms + (norms == 0)))[:, None]).view(-1)[: values.numel()]
     chance = torch.rand(exact.shape, generator=random, dtype=exact.dtype, device=exact.device)
@@ -54,11 +49,7 @@ def encode(values: torch.Tensor, bits: int, block: int, random: torch.Generator)
 def decode(wire: torch.Tensor, numel: int, bits: int, block: int) -> torch.Tensor:
     """The ``numel`` values in ``wire``, fp32."""
     norms_end, levels = -(-numel // block) * 4, 2 ** (bits - 1) - 1
-    norms = wire[:norms_end].clone().view(torch.float32)  # the clone begins where a float may
+    norms = floats(wire[:norms_end])
     numbers = unpacked(wire[norms_end:], bits)[:numel]
     signed = (numbers & levels).float() * (1.0 - 2.0 * (numbers > levels))
-    return (_in_blocks(signed, block) * (norms / levels)[:, None]).view(-1)[:numel]
-
-
-def _in_blocks(values: torch.Tensor, block: int) -> torch.Tensor:
-    return torch.nn.functional.pad(values, (0, -values.numel() % block)).view(-1, block)
+    return (in_blocks(signed, block) * (norms / levels)[:, None]).view(-1)[:numel]

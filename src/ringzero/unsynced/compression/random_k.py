@@ -1,8 +1,8 @@
 """Random-k: values at random indices travel. All ranks draw the same indices, so values can be summed on their way.
 
-Stich et al., "Sparsified SGD with Memory" (2018). Indices that all differ take a shuffle of everything, which costs
-more than to send a few of the values. Here the vector is cut into k cells, as equal as can be, and one index is drawn
-in each: all differ as well, each value is as likely as the others, and k numbers are drawn.
+Stich et al., "Sparsified SGD with Memory" (2018). To draw k different indices takes a shuffle of all of them, which
+costs more than to send a few of the values. Here the vector is cut into k cells, as equal as can be, and one index is
+drawn in each: these differ too, and each value is as likely as the others.
 """
 
 import torch

@@ -1,90 +1,66 @@
 """Numbers as signs: a bit for each, and an fp32 weight for all in a chunk. A number becomes its weight, or minus that.
 
-A mean over the ranks takes two exchanges. An all-to-all brings each rank everyone's signs of one chunk, the chunk that
-it owns. It adds them up, and an all-gather hands round the signs of the sums.
+A mean over the ranks takes two exchanges. Each rank gets everyone's signs of one chunk, the chunk that it owns, and
+adds them up. Then all ranks get the signs of the sums.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
-from ringzero.collectives import all_gather, all_to_all
-from ringzero.unsynced.compression.packing import packed, unpacked
+from ringzero.collectives.formats import encoded, floats, packed, to_all, to_owners, unpacked
 
 WEIGHT = 4  # bytes
 
 
+def mean_magnitude(values: Tensor) -> Tensor:
+    """0 if there are no values."""
+    return values.abs().sum() / max(values.numel(), 1)
+
+
 @dataclass(frozen=True)
-class Chunks:
-    """``numel`` values cut into a chunk for each rank of ``group``. Each takes whole bytes; the last may be shorter."""
+class Signs:
+    """A ``collectives.formats.Format``. ``weight(values)`` is a tensor of one number."""
 
-    numel: int
-    group: dist.ProcessGroup
+    zeros_are_positive: bool = True
+    weight: Callable[[Tensor], Tensor] = mean_magnitude
 
-    @property
-    def width(self) -> int:
-        return 8 * -(-self.numel // (8 * self.group.size()))
+    def bytes(self, numel: int) -> int:
+        return WEIGHT + -(-numel // 8)
 
-    @property
-    def mine(self) -> slice:
-        """The values of the chunk that this rank owns."""
-        start = min(self.group.rank() * self.width, self.numel)
-        return slice(start, min(start + self.width, self.numel))
+    def encode(self, values: Tensor) -> Tensor:
+        bits = values >= 0 if self.zeros_are_positive else values > 0
+        return torch.cat([self.weight(values).float().view(1).view(torch.uint8), packed(bits, 1)])
 
-    def cut(self, values: torch.Tensor) -> torch.Tensor:
-        """A row for each chunk, with zeros at the end."""
-        size = self.group.size() * self.width
-        return torch.nn.functional.pad(values, (0, size - self.numel)).view(-1, self.width)
-
-    def mean_magnitudes(self, values: torch.Tensor) -> torch.Tensor:
-        """Of the values in each chunk; 0 for one without any."""
-        starts = torch.arange(self.group.size(), device=values.device) * self.width
-        sizes = (self.numel - starts).clamp(1, self.width)
-        return self.cut(values).abs().sum(1) / sizes
-
-    def to_owners(self, wire: torch.Tensor) -> torch.Tensor:
-        """Give row r to rank r. Returns the rows that this rank gets, one from each rank."""
-        arrived = torch.empty_like(wire)
-        all_to_all(arrived, wire, group=self.group)
-        return arrived
-
-    def to_all(self, row: torch.Tensor) -> torch.Tensor:
-        """The rows of all ranks."""
-        everyone = row.new_empty(self.group.size(), row.numel())
-        everyone[self.group.rank()] = row
-        return all_gather(everyone, group=self.group)
+    def decode(self, wire: Tensor, numel: int) -> Tensor:
+        bits = unpacked(wire[WEIGHT : self.bytes(numel)], 1)[:numel]
+        return (bits.float() * 2 - 1) * floats(wire[:WEIGHT])
 
 
-def encode(rows: torch.Tensor, weights: torch.Tensor, zeros_are_positive: bool = True) -> torch.Tensor:
-    """``rows`` of numbers, with a weight each, as rows of bytes."""
-    bits = rows >= 0 if zeros_are_positive else rows > 0
-    head = weights.float()[:, None].contiguous().view(torch.uint8)
-    return torch.cat([head, packed(bits.view(-1), 1).view(len(rows), -1)], 1)
-
-
-def decode(wire: torch.Tensor) -> torch.Tensor:
-    """The rows of numbers in rows of bytes, fp32: each is its row's weight, or minus that."""
-    weights = wire[:, :WEIGHT].clone(memory_format=torch.contiguous_format).view(torch.float32)
-    bits = unpacked(wire[:, WEIGHT:].reshape(-1), 1).view(len(wire), -1)
-    return (bits.float() * 2 - 1) * weights
+def chunks_of_bytes(values: Tensor, ranks: int) -> list[Tensor]:
+    """1-D ``values`` cut into a chunk for each rank, each a multiple of 8 long; the last ones may be shorter."""
+    width = 8 * -(-values.numel() // (8 * ranks))
+    return [values[rank * width : (rank + 1) * width] for rank in range(ranks)]
 
 
 def mean_by_signs(
-    values: torch.Tensor, owed: torch.Tensor, chunks: Chunks, ranks: int, zeros_are_positive: bool = True
-) -> torch.Tensor:
+    values: Tensor, owed: Tensor, group: dist.ProcessGroup, ranks: int, zeros_are_positive: bool = True
+) -> Tensor:
     """The mean of 1-D ``values``, a sum divided by ``ranks``, as far as signs tell it; the same bits on all ranks.
 
-    A chunk's weight is its mean magnitude. In ``values`` is then what this rank's signs have not said, and in ``owed``,
-    which is added to the mean of this rank's chunk before, what the signs of that mean have not said.
+    A chunk's weight is its mean magnitude. ``owed`` is added to the mean of this rank's chunk. Afterwards ``values``
+    hold what this rank's signs have not said, and ``owed`` what the signs of that mean have not said.
     """
-    numel = values.numel()
-    sent = encode(chunks.cut(values), chunks.mean_magnitudes(values), zeros_are_positive)
-    values -= decode(sent).view(-1)[:numel]
-    mean = decode(chunks.to_owners(sent)).sum(0) / ranks + owed
-    size = values[chunks.mine].numel()
-    mean[size:] = 0
-    verdict = encode(mean[None], mean.abs().sum()[None] / max(size, 1), zeros_are_positive)
-    owed.copy_(mean - decode(verdict)[0])
-    owed[size:] = 0
-    return decode(chunks.to_all(verdict[0])).view(-1)[:numel].to(values.dtype)
+    signs, chunks, mean = Signs(zeros_are_positive), chunks_of_bytes(values, group.size()), torch.empty_like(values)
+    rows = encoded(signs, chunks)
+    for row, chunk in zip(rows, chunks, strict=True):
+        chunk -= signs.decode(row, chunk.numel())
+    owed += sum(signs.decode(row, owed.numel()) for row in to_owners(rows, group)) / ranks
+    means = chunks_of_bytes(mean, group.size())
+    means[group.rank()].copy_(owed)
+    to_all(signs, means, group)
+    owed -= means[group.rank()]
+    return mean

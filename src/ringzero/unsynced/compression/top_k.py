@@ -8,7 +8,7 @@ them, and adds them up.
 import torch
 import torch.distributed as dist
 
-from ringzero.collectives import all_gather
+from ringzero.collectives.formats import all_rows
 from ringzero.costs.compression import kept
 from ringzero.unsynced.compression.compressor import Compressor, Exchange
 
@@ -26,13 +26,11 @@ class TopK(Compressor):
         super().__init__(error_feedback, group)
 
     def mean(self, values: torch.Tensor, exchange: Exchange) -> torch.Tensor:
-        k, ranks = kept(values.numel(), self.ratio), exchange.group.size()
+        k = kept(values.numel(), self.ratio)
         indices = values.abs().topk(k, sorted=False).indices
         message = torch.cat([values[indices].view(torch.int32), indices.int()])
         values.index_fill_(0, indices, 0)
-        everyone = message.new_empty(ranks, message.numel())
-        everyone[exchange.group.rank()] = message
-        all_gather(everyone, group=exchange.group)
+        everyone = all_rows(message, exchange.group)
         numbers = everyone[:, :-k].clone(memory_format=torch.contiguous_format).view(values.dtype)
         total = torch.zeros_like(values)
         for some, at in zip(numbers, everyone[:, -k:], strict=True):
