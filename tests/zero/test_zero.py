@@ -3,6 +3,7 @@
 import copy
 import functools
 import gc
+import itertools
 import re
 import time
 
@@ -18,6 +19,7 @@ from ringzero.record import recorded
 from ringzero.record.operation import bytes_sent
 from ringzero.zero import STAGES, GradScaler, ZeroStage3
 from ringzero.zero.gather import Unit
+from ringzero.zero.plain import PLAIN
 from ringzero.zero.sharding import Layout
 from tests import awkward
 from tests.awkward import mlp, model_of
@@ -50,10 +52,10 @@ def step_sharded(model, step, max_norm=MAX_NORM):
 
 
 @functools.cache
-def alone(name, optimizer=torch.optim.AdamW, steps=STEPS, **options):
+def alone(name, optimizer=torch.optim.AdamW, steps=STEPS, max_norm=MAX_NORM, **options):
     model = model_of(name)
     optimizer = optimizer([p for p in model.parameters() if p.requires_grad], **options or ADAMW)
-    norms = [step_alone(model, optimizer, step) for step in range(steps)]
+    norms = [step_alone(model, optimizer, step, max_norm) for step in range(steps)]
     return model.state_dict(), norms
 
 
@@ -63,6 +65,37 @@ def sharded(stage, name, optimizer=torch.optim.AdamW, arguments=ADAMW, **options
     if stage < 3 and "units" not in options:
         options.setdefault("bucket_cap_mb", 1e-4)
     return STAGES[stage](model_of(name, dist.get_rank()), optimizer, **arguments, **options)
+
+
+def step_plain(zero, step):
+    """As ``step_sharded`` with all that the plain stages can: one backward pass, and no clipping."""
+    rank, n = dist.get_rank(), dist.get_world_size()
+    tokens, targets = awkward.batch(step)
+    awkward.loss_of(zero.model, tokens[rank::n], targets[rank::n]).backward()
+    zero.step()
+
+
+def plain_state(zero):
+    """The whole ``state_dict`` of a module in one of the plain stages."""
+    values = {p: p.detach() for p in zero.model.parameters()}
+    for layer in [] if type(zero) is PLAIN[0] else zero.layers:
+        whole = layer.shard.new_empty(layer.n * len(layer.shard))
+        dist.all_gather_into_tensor(whole, layer.shard.detach())
+        pieces = whole[: sum(p.numel() for p in layer.parameters)].split([p.numel() for p in layer.parameters])
+        values |= {p: piece.view(p.shape) for p, piece in zip(layer.parameters, pieces, strict=True)}
+    named = zero.model.named_parameters(remove_duplicate=False)
+    return {name: values[p] for name, p in named} | dict(zero.model.named_buffers())
+
+
+def every_plain_model():
+    """Without ``Unused``: the plain stages need a gradient of every parameter."""
+    results = {}
+    for stage, name in itertools.product(PLAIN, [name for name in awkward.MODELS if name not in NEVER]):
+        zero = PLAIN[stage](model_of(name, dist.get_rank()), **ADAMW)
+        for step in range(STEPS):
+            step_plain(zero, step)
+        results[stage, name] = plain_state(zero)
+    return results
 
 
 def every_model():
@@ -86,6 +119,17 @@ def test_n_ranks_train_as_one_process_on_the_whole_batch(world_size):
         assert max(norms) > MAX_NORM  # it was clipped
         for other in ranks[1:]:
             assert all(torch.equal(other[stage, name][0][key], state[key]) for key in state), (stage, name)
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
+def test_the_plain_stages_train_as_one_process_on_the_whole_batch(world_size):
+    ranks = launch(every_plain_model, world_size=world_size).returns
+    for (stage, name), state in ranks[0].items():
+        expected, _ = alone(name, max_norm=float("inf"))
+        close(state, dict(expected), msg=f"plain {stage} {name}")
+        for other in ranks[1:]:
+            assert all(torch.equal(other[stage, name][key], state[key]) for key in state), (stage, name)
+        assert stage == 0 or all(torch.equal(ranks[0][1, name][key], state[key]) for key in state), (stage, name)
 
 
 def by_each_algorithm(algorithms):
@@ -175,7 +219,10 @@ def bytes_held(stage, mixed_precision, make=mlp):
     """Of ``(parameters, gradients, optimizer)`` between a backward pass and its step, and of all tensors there are."""
     gc.freeze()  # what was there before does not count
     module = make(dist.get_rank())
-    if stage == 0:
+    if mixed_precision == "plain":
+        zero = PLAIN[stage](module, **ADAMW)
+        model, optimizer, step, zero_grad = module, zero.optimizer, zero.step, zero.optimizer.zero_grad
+    elif stage == 0:
         model, optimizer = DistributedDataParallel(module), torch.optim.AdamW(module.parameters(), **ADAMW)
         step, zero_grad = optimizer.step, optimizer.zero_grad
     else:
@@ -188,6 +235,9 @@ def bytes_held(stage, mixed_precision, make=mlp):
     vectors = getattr(model, "vectors", [])
     parameters = [*module.parameters(), *(v.whole for v in vectors), *(v.shard for v in vectors)]
     gradients = [p.grad for p in module.parameters()] + [g for v in vectors for g in (v.gradient, v.reduced)]
+    if mixed_precision == "plain":
+        stepped = optimizer.param_groups[0]["params"]
+        parameters, gradients = [*parameters, *stepped], [*gradients, *(p.grad for p in stepped)]
     states = [each for state in optimizer.state.values() for each in state.values()]
     states += [v.master.detach() for v in vectors if v.master.dtype != v.shard.dtype]
     parts = [storages(parameters), storages([g for g in gradients if g is not None]), storages(states)]
@@ -202,9 +252,9 @@ def bytes_held(stage, mixed_precision, make=mlp):
 
 def every_stage_held(make=mlp):
     return {
-        (stage, mixed): bytes_held(stage, torch.bfloat16 if mixed else None, make)
+        (stage, mixed): bytes_held(stage, torch.bfloat16 if mixed is True else mixed or None, make)
         for stage in range(4)
-        for mixed in ((False, True) if stage else (False,))
+        for mixed in ((False, True, "plain") if stage else (False, "plain"))
     }
 
 
@@ -214,9 +264,10 @@ def test_bytes_held_equal_the_formula_to_the_byte(world_size):
     size = 4 * 72
     for rank in launch(every_stage_held, world_size=world_size).returns:
         for (stage, mixed), (parts, together) in rank.items():
-            each = memory.bytes_per_param("adamw", mixed_precision=mixed)
+            each = memory.bytes_per_param("adamw", mixed_precision=mixed is True)
             expected = list(memory.model_state_parts(size, stage, world_size, each))
-            expected[2] += 4 * {0: 8, 1: 1, 2: 1, 3: 4}[stage]
+            one_vector = stage in (1, 2) and mixed != "plain"  # of all layers, and otherwise one a layer
+            expected[2] += 4 * (8 if stage == 0 else 1 if one_vector else 4)
             assert parts == expected, (stage, mixed)
             assert together == sum(expected), (stage, mixed)  # and nothing else is held
 
