@@ -68,7 +68,7 @@ def every_combination():
                 options = {"find_unused": True} if name == "Unused" else {}
                 optimizer = make(p for p in module.parameters() if p.requires_grad)
                 if kind == "ddp, overlapped steps":
-                    options["step"] = optimizer
+                    options["optimizer"] = optimizer
                 model, gradients = wrap(module, **options), None
                 for step in range(STEPS):
                     tokens, targets = awkward.batch(step)

@@ -18,6 +18,7 @@ from ringzero.data_parallel import DistributedDataParallel
 from ringzero.record import recorded
 from ringzero.record.operation import bytes_sent
 from ringzero.zero import STAGES, GradScaler, ZeroStage3
+from ringzero.zero.backward import Backward
 from ringzero.zero.gather import Unit
 from ringzero.zero.plain import PLAIN
 from ringzero.zero.sharding import Layout
@@ -232,7 +233,7 @@ def bytes_held(stage, mixed_precision, make=mlp):
         zero_grad()
         model(torch.ones(2, 8)).sum().backward()
         step() if _ == 0 else None
-    vectors = getattr(model, "vectors", [])
+    vectors = model.vectors() if hasattr(model, "vectors") else []
     parameters = [*module.parameters(), *(v.whole for v in vectors), *(v.shard for v in vectors)]
     gradients = [p.grad for p in module.parameters()] + [g for v in vectors for g in (v.gradient, v.reduced)]
     if mixed_precision == "plain":
@@ -501,11 +502,11 @@ class LeftOut(torch.nn.Module):
         return x
 
 
-def train_left_out(stage, gathers_first=True, **options):
+def train_left_out(stage, reduce_after_all_gathers=True, **options):
     torch.manual_seed(0)
     net = LeftOut()
-    if not gathers_first:
-        STAGES[stage].gathers_first = False
+    if not reduce_after_all_gathers:
+        Backward.reduce_after_all_gathers = False
     model = STAGES[stage](net, torch.optim.SGD, units=list(net.layers), lr=0.1, find_unused=True, **options)
     for step in range(2):
         model(torch.full((2, 5), step + 1.0, dtype=torch.float64)).square().mean().backward()
@@ -534,9 +535,9 @@ def when_gradients_are_kept(stage):
 
     def look(parameter):
         if parameter is model.module[0].weight:
-            for wait in model._in_order.waits[:3]:
+            for wait in model._backward.in_order.waits[:3]:
                 wait()
-            kept.extend(vector.gradient is not None for vector in model.vectors[:3])
+            kept.extend(vector.gradient is not None for vector in model.vectors()[:3])
 
     model.module[0].weight.register_post_accumulate_grad_hook(look)
     model(torch.ones(2, 8)).sum().backward()
@@ -557,18 +558,18 @@ def order_of_gathers(activations=False):
     model = ZeroStage3(torch.nn.Sequential(*module), torch.optim.SGD, lr=0.1)
     model(torch.ones(2, 8)).sum().backward()
     number, events = {unit: i for i, unit in enumerate(model.gatherer.order)}, []
-    real_start, real_free = Unit.start, Unit.free
+    real_unshard, real_reshard = Unit.unshard, Unit.reshard
 
-    def start(unit):
+    def unshard(unit):
         events.append(f"gather {number[unit]}")
-        real_start(unit)
+        real_unshard(unit)
 
-    def free(unit):
+    def reshard(unit):
         if unit.whole and unit.vectors:
             events.append(f"free {number[unit]}")
-        real_free(unit)
+        real_reshard(unit)
 
-    Unit.start, Unit.free = start, free
+    Unit.unshard, Unit.reshard = unshard, reshard
     for i, layer in enumerate(layers):
         layer.register_forward_pre_hook(lambda module, args, i=i: events.append(f"compute {i + 1}"))
     loss = model(torch.ones(2, 8)).sum()
@@ -863,3 +864,29 @@ def test_a_closure_is_called_and_its_loss_returned():
     for losses in launch(steps_with_closure).returns:
         assert losses == sorted(losses, reverse=True)
         assert losses[0] > losses[-1]
+
+
+class RecomputedInside(torch.nn.Module):
+    """A unit that recomputes what it holds, so that nothing it saved tells that its backward pass begins."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        return checkpoint(self.linear, x, use_reentrant=False)
+
+
+def recomputed_inside(stage):
+    torch.manual_seed(dist.get_rank())
+    module = torch.nn.Sequential(RecomputedInside(), RecomputedInside())
+    model = STAGES[stage](module, torch.optim.SGD, lr=0.1, units=list(module))
+    for _ in range(2):
+        whole_step_of(model)
+    return dict(model.state_dict())
+
+
+def test_a_unit_may_recompute_what_it_holds():
+    """It is gathered when a gradient reaches its output."""
+    for two, three in launch(lambda: [recomputed_inside(stage) for stage in (2, 3)]).returns:
+        close(three, two)

@@ -25,8 +25,9 @@ from torch.futures import Future
 from torch.nn import Module
 
 from ringzero.data_parallel.executor import Done, queue_of
+from ringzero.data_parallel.hooked import replica_of
 from ringzero.data_parallel.in_order import Wait
-from ringzero.data_parallel.replica import Replica, replica_of
+from ringzero.data_parallel.replica import Replica
 from ringzero.unsynced.compression.memory import Memory
 
 
