@@ -7,8 +7,12 @@ from itertools import zip_longest
 import torch
 import torch.distributed as dist
 from torch.nn import Module
+from torch.utils.weak import WeakIdKeyDictionary
 
 from ringzero.collectives.torchs import contiguous, write
+
+# {buffer: (its version after the last ``broadcast_changes``, whether somebody wrote to it before that)}
+_known = WeakIdKeyDictionary()
 
 
 def check_alike(module: Module, unused: Collection[str], group: dist.ProcessGroup) -> set[str]:
@@ -48,16 +52,30 @@ def broadcast_state(tensors: Iterable[torch.Tensor], root: int, group: dist.Proc
 
 
 def broadcast_changes(buffers: list[torch.Tensor], group: dist.ProcessGroup) -> None:
-    """Give every rank rank 0's ``buffers``: those of one type in one message. Only those that differ are written to."""
+    """Give every rank rank 0's ``buffers``: those of one type in one message.
+
+    Autograd may have saved one, and would see a write to it. So only those that differ are written to. To ask is to
+    wait for a GPU, so what a pass before wrote to, such as running statistics, is taken to differ again, and what
+    nobody wrote to since the last time is written to behind autograd's back.
+    """
     kinds: dict[tuple, list[torch.Tensor]] = defaultdict(list)
     for buffer in buffers:
-        kinds[buffer.dtype, buffer.device].append(buffer.detach())
+        kinds[buffer.dtype, buffer.device].append(buffer)
     for alike in kinds.values():
-        flat = torch.cat([buffer.reshape(-1) for buffer in alike])
+        flat = torch.cat([buffer.detach().reshape(-1) for buffer in alike])
         dist.broadcast(flat, group_src=0, group=group)
         if group.rank() != 0:
-            parts = [p.view(b.shape) for b, p in zip(alike, flat.split([b.numel() for b in alike]), strict=True)]
-            differ = torch.stack([(b != p).any() for b, p in zip(alike, parts, strict=True)]).tolist()
-            for buffer, part, differs in zip(alike, parts, differ, strict=True):
-                if differs:  # others autograd may have saved, and would see the write
-                    write(buffer, part)
+            parts = flat.split([buffer.numel() for buffer in alike])
+            _take_over({b: part.view(b.shape) for b, part in zip(alike, parts, strict=True)})
+
+
+def _take_over(values: dict[torch.Tensor, torch.Tensor]) -> None:
+    unknown = None, False
+    changed = {buffer for buffer in values if _known.get(buffer, unknown)[0] != buffer._version}
+    asked = [buffer for buffer in changed if not _known.get(buffer, unknown)[1]]
+    flags = torch.stack([(buffer != values[buffer]).any() for buffer in asked]).tolist() if asked else []
+    same = {buffer for buffer, differs in zip(asked, flags, strict=True) if not differs}
+    for buffer, value in values.items():
+        if buffer not in same:
+            write(buffer if buffer in changed else buffer.data, value)
+        _known[buffer] = buffer._version, buffer in _known and buffer in changed
