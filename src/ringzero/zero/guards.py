@@ -2,7 +2,17 @@
 
 from typing import Any
 
+import torch
+
 from ringzero.data_parallel.structure import Structure
+
+
+def check_options(mixed_precision: torch.dtype | None, bucket_cap_mb: float) -> None:
+    """Raise ValueError for what a ``ZeroModel`` does not take."""
+    if mixed_precision not in (None, torch.bfloat16, torch.float16):
+        raise ValueError(f"mixed_precision is {mixed_precision}; take torch.bfloat16 or torch.float16")
+    if not bucket_cap_mb > 0:
+        raise ValueError(f"bucket_cap_mb is {bucket_cap_mb!r}; give a positive number of MiB")
 
 
 def heed_program(model: Any, step: bool = False) -> None:

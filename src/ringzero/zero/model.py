@@ -41,7 +41,6 @@ from ringzero.zero.backward import Backward
 from ringzero.zero.frozen import Frozen
 from ringzero.zero.gather import Gatherer
 from ringzero.zero.home import Device
-from ringzero.zero.muon import Muon
 from ringzero.zero.optimizers import (
     as_module,
     call_model_instead,
@@ -95,10 +94,7 @@ class ZeroModel(Replica):
                  algorithm: str | None = None, travel: Policy | None = None, home: Device | None = None,
                  group: dist.ProcessGroup | None = None, **options: Any):  # fmt: skip
         check_optimizer(optimizer, elementwise)
-        if mixed_precision not in (None, torch.bfloat16, torch.float16):
-            raise ValueError(f"mixed_precision is {mixed_precision}; take torch.bfloat16 or torch.float16")
-        if not bucket_cap_mb > 0:
-            raise ValueError(f"bucket_cap_mb is {bucket_cap_mb!r}; give a positive number of MiB")
+        guards.check_options(mixed_precision, bucket_cap_mb)
         module, groups = as_module(module, groups)
         refuse_other_optimizers(ZeroModel)
         super().__init__(module, unused=unused, broadcast_buffers=broadcast_buffers, group=group)
@@ -130,18 +126,6 @@ class ZeroModel(Replica):
         call_model_instead(self.optimizer, self)
         self.attach()
         self.as_sharded = Structure(module)
-
-    def attach(self) -> None:
-        """Let home and optimizer know of all vectors."""
-        self.home.attach(self.vectors(), self.optimizer)
-        self.mark_masters()
-        if isinstance(self.optimizer, Muon):
-            self.optimizer.attach(self.vectors(), self.shard_group)
-
-    def mark_masters(self) -> None:
-        """Have a program be told that the gradients it looks for, in the optimizer's groups, are not there."""
-        for vector in () if self.home.delayed else self.vectors():  # a delayed step goes on, with gradients there
-            vector.mark_master()
 
     def vectors(self) -> list[ShardedVector]:
         """In the order in which they are reduced. It waits, after the first pass, to learn that order from rank 0."""
@@ -229,6 +213,7 @@ class ZeroModel(Replica):
 
     step, step_with, change, share = stepping.step, stepping.step_with, stepping.change, stepping.share
     whole_parameters, heed_data, leave = stepping.whole_parameters, stepping.heed_data, stepping.leave
+    attach, mark_masters = stepping.attach, stepping.mark_masters
     clip_grad_norm_, clip_grad_value_, unscale_ = clipping.clip_grad_norm_, clipping.clip_grad_value_, clipping.unscale_
     state_dict, load_state_dict = state.state_dict, state.load_state_dict
     optimizer_state_dict, load_optimizer_state_dict = state.optimizer_state_dict, state.load_optimizer_state_dict

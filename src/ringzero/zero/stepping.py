@@ -8,7 +8,22 @@ import torch
 
 from ringzero.data_parallel.replica import Replica
 from ringzero.zero import guards, state
+from ringzero.zero.muon import Muon
 from ringzero.zero.vector import ShardedVector
+
+
+def attach(model: Any) -> None:
+    """Let home and optimizer know of all vectors."""
+    model.home.attach(model.vectors(), model.optimizer)
+    model.mark_masters()
+    if isinstance(model.optimizer, Muon):
+        model.optimizer.attach(model.vectors(), model.shard_group)
+
+
+def mark_masters(model: Any) -> None:
+    """Have a program be told that the gradients it looks for, in the optimizer's groups, are not there."""
+    for vector in () if model.home.delayed else model.vectors():  # a delayed step goes on, with gradients there
+        vector.mark_master()
 
 
 def step(model: Any, closure: Callable[[], Any] | None = None) -> Any:
