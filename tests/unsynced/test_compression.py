@@ -113,7 +113,7 @@ def one_step_of_each():
             given, compressor = gradients(shapes, dist.get_rank()), make()
             module = Given(given)
             model, before = DistributedDataParallel(module, travel=compressor), len(recorded())
-            (bucket,) = model.buckets
+            (bucket,) = model.buckets()
             order = [int(parameter.split(".")[1]) for parameter in bucket.parameters]  # in which they lie there
             model(given).backward()
             sent = bytes_sent(recorded()[before:])
