@@ -16,6 +16,7 @@ from ringzero.data_parallel import DistributedDataParallel, FlatDataParallel, Na
 from ringzero.data_parallel.buckets import assign
 from ringzero.data_parallel.executor import queue_of
 from ringzero.data_parallel.in_order import InOrder
+from ringzero.data_parallel.plain import OverlappedDataParallel
 from ringzero.data_parallel.vector import Vector
 from ringzero.record import recorded
 from tests import awkward
@@ -32,6 +33,7 @@ KINDS = {
     "ddp": functools.partial(DistributedDataParallel, bucket_cap_mb=1e-4),
     "ddp, ring": functools.partial(DistributedDataParallel, bucket_cap_mb=1e-4, algorithm="ring"),
     "ddp, overlapped steps": functools.partial(DistributedDataParallel, bucket_cap_mb=1e-4),
+    "plain": functools.partial(OverlappedDataParallel, bucket_cap_mb=1e-4),
 }
 STEPS = 5
 
@@ -48,6 +50,11 @@ def alone(name, optimizer, steps=STEPS):
     return model.state_dict()
 
 
+def state_of(model):
+    """Of the module: the library's wrappers have no names of their own."""
+    return (model.module if isinstance(model, OverlappedDataParallel) else model).state_dict()
+
+
 def every_combination():
     """On a rank: train every model with every kind and optimizer; the states and the first step's gradients."""
     rank, n = dist.get_rank(), dist.get_world_size()
@@ -55,13 +62,13 @@ def every_combination():
     for name in awkward.MODELS:
         for kind, wrap in KINDS.items():
             for optimizer_name, make in OPTIMIZERS.items():
-                if kind in ("naive", "flat") and (name == "Unused" or optimizer_name != "momentum"):
+                if kind in ("naive", "flat", "plain") and (name == "Unused" or optimizer_name != "momentum"):
                     continue  # they have no answer to a gradient that only some ranks have
                 module = model_of(name, rank)  # another on every rank: a missing broadcast shows
                 options = {"find_unused": True} if name == "Unused" else {}
                 optimizer = make(p for p in module.parameters() if p.requires_grad)
                 if kind == "ddp, overlapped steps":
-                    options["step"] = optimizer
+                    options["optimizer"] = optimizer
                 model, gradients = wrap(module, **options), None
                 for step in range(STEPS):
                     tokens, targets = awkward.batch(step)
@@ -70,7 +77,7 @@ def every_combination():
                         gradients = {key: p.grad.clone() for key, p in module.named_parameters() if p.grad is not None}
                     optimizer.step()
                     optimizer.zero_grad()
-                results[name, kind, optimizer_name] = (dict(model.state_dict()), gradients)
+                results[name, kind, optimizer_name] = (dict(state_of(model)), gradients)
     return results
 
 
@@ -122,7 +129,7 @@ def trained_with_accumulation():
             torch.nn.utils.clip_grad_norm_(model.parameters(), 0.05)
             optimizer.step()
             optimizer.zero_grad()
-        states[kind] = dict(model.state_dict())
+        states[kind] = dict(state_of(model))
     return states
 
 
@@ -140,11 +147,11 @@ def test_accumulation_and_clipping_equal_one_process():
             torch.testing.assert_close(state, module.state_dict(), rtol=1e-4, atol=1e-5, msg=kind)
 
 
-def order_of_events(cap):
+def order_of_events(wrap, cap):
     """The all-reduces of one backward pass, and where in it they started and were waited for."""
-    model = DistributedDataParallel(mlp(layers=6), bucket_cap_mb=cap)
+    model = wrap(mlp(layers=6), bucket_cap_mb=cap)
     ready, before = [], len(recorded())
-    for parameter in model.trained.values():
+    for parameter in model.parameters():
         parameter.register_post_accumulate_grad_hook(lambda p: ready.append(len(recorded()) - before))
     model(torch.ones(2, 8)).sum().backward()
     reduced = [op for op in recorded()[before:] if op.kind == "all_reduce"]
@@ -154,13 +161,14 @@ def order_of_events(cap):
 def test_a_bucket_leaves_while_gradients_are_still_to_come():
     """From the order of events, not from times: after each layer its bucket is on its way; all waits come last."""
     layer = (8 * 8 + 8) * 4  # bytes
-    for ready, sizes, waits in launch(order_of_events, 1e-4, world_size=2).returns:
-        assert sizes == [layer] * 6
-        # Two gradients a layer, then its all-reduce, once all hooks of the program have seen the second one.
-        assert ready == [(number - 1) // 2 for number in range(1, 13)]
-        assert min(waits) >= 0
-    for ready, sizes, _ in launch(order_of_events, 25, world_size=2).returns:
-        assert (sizes, set(ready[:-1])) == ([6 * layer], {0})
+    for wrap, seen in ((DistributedDataParallel, 1), (OverlappedDataParallel, 0)):
+        for ready, sizes, waits in launch(order_of_events, wrap, 1e-4, world_size=2).returns:
+            assert sizes == [layer] * 6
+            # Two gradients a layer, then its all-reduce; the library's once the program's hooks have seen the second.
+            assert ready == [(number - seen) // 2 for number in range(1, 13)]
+            assert min(waits) >= 0
+        for ready, sizes, _ in launch(order_of_events, wrap, 25, world_size=2).returns:
+            assert (sizes, set(ready[:-1])) == ([6 * layer], {0})
 
 
 def uneven(batches_of_rank):
@@ -234,8 +242,8 @@ def with_unused(wrap):
 
 
 def of_every_kind(make, message):
-    """A case for each class that wraps a module."""
-    return [(functools.partial(make, wrap), message) for wrap in KINDS.values()]
+    """A case for each class of the library that wraps a module."""
+    return [(functools.partial(make, wrap), message) for kind, wrap in KINDS.items() if kind != "plain"]
 
 
 BAD = [

@@ -277,3 +277,61 @@ def odd_type():
 def test_a_type_of_which_no_mean_is_taken_is_named():
     for errors in launch(odd_type, world_size=2).returns:
         assert all("0.bias is torch.float8_e4m3fn, and a mean over ranks is taken of" in error for error in errors)
+
+
+class WithBuffers(nn.Module):
+    """Running statistics, a constant that autograd saves, and one that the first forward pass fills."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.linear = nn.BatchNorm1d(4), nn.Linear(4, 4)
+        self.register_buffer("constant", torch.rand(4))
+        self.register_buffer("lazy", torch.zeros(4))
+
+    def forward(self, x):
+        if not self.lazy.any():
+            self.lazy.fill_(2)
+        return self.linear(self.norm(x)) * self.constant * self.lazy
+
+
+def with_running_statistics():
+    """Of five steps: how often a tensor was read out in the forward pass, and the statistics that it began with."""
+    torch.manual_seed(dist.get_rank())
+    module = WithBuffers()
+    model, read, asked, began = DistributedDataParallel(module), [], [], []
+    real = torch.Tensor.tolist
+    torch.Tensor.tolist = lambda tensor: read.append(1) or real(tensor)
+    module.norm.register_forward_pre_hook(lambda norm, _: began.append(norm.running_mean.clone()))
+    for _ in range(5):
+        before = len(read)
+        output = model(torch.rand(3, 4))
+        asked.append(len(read) - before)
+        output.sum().backward()
+    return asked, began
+
+
+def test_running_statistics_are_rank_0_s_and_soon_nobody_asks_whether_they_differ():
+    """To ask waits for a GPU, in every forward pass."""
+    (_, of_rank_0), *others = launch(with_running_statistics, world_size=3).returns
+    assert not torch.equal(of_rank_0[1], of_rank_0[4])
+    for asked, began in others:
+        assert asked[0] > 0
+        assert asked[2:] == [0, 0, 0]
+        assert all(map(torch.equal, began, of_rank_0))
+
+
+def two_forward_passes_then_backward():
+    torch.manual_seed(dist.get_rank())
+    module = WithBuffers()
+    module.norm = nn.Identity()
+    model = DistributedDataParallel(module)
+    for _ in range(3):
+        outputs = [model(torch.rand(3, 4)) for _ in range(2)]
+        sum(output.sum() for output in outputs).backward()
+    return module.constant, module.lazy
+
+
+def test_buffers_that_do_not_differ_are_not_written_to_where_autograd_saved_them():
+    (constant, lazy), other = launch(two_forward_passes_then_backward).returns
+    assert torch.equal(constant, other[0])
+    assert torch.equal(lazy, other[1])

@@ -203,7 +203,7 @@ def added_in_bfloat16():
     module[2].requires_grad_(False)
     model = STAGES[1](module, torch.optim.SGD, lr=0.1, mixed_precision=torch.bfloat16, units=iter([module[0]]))
     model.add_param_group({"params": [p.requires_grad_() for p in module[2].parameters()]})
-    return [str(vector.master.dtype) for vector in model.vectors], [str(p.dtype) for p in module.parameters()]
+    return [str(vector.master.dtype) for vector in model.vectors()], [str(p.dtype) for p in module.parameters()]
 
 
 def test_what_is_added_is_stepped_in_the_precision_it_was_given_in():

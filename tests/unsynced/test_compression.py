@@ -102,7 +102,7 @@ def one_step_of_each():
             given, compressor = gradients(shapes, dist.get_rank()), make()
             module = Given(given)
             model, before = DistributedDataParallel(module, travel=compressor), len(recorded())
-            (bucket,) = model.buckets
+            (bucket,) = model.buckets()
             order = [int(parameter.split(".")[1]) for parameter in bucket.parameters]  # in which they lie there
             model(given).backward()
             sent = bytes_sent(recorded()[before:])
@@ -423,7 +423,7 @@ def joined(travel, mean_over_all):
     """Steps inside backward; one batch on rank 0, two on rank 1, three on rank 2."""
     module = mlp()
     step = torch.optim.SGD(module.parameters(), lr=0.1)
-    model = DistributedDataParallel(module, bucket_cap_mb=1e-4, travel=travel(), step=step)
+    model = DistributedDataParallel(module, bucket_cap_mb=1e-4, travel=travel(), optimizer=step)
     with model.join(divide_by_initial_world_size=mean_over_all):
         for batch in range(dist.get_rank() + 1):
             model(torch.full((2, 8), 1.0 + dist.get_rank() + batch)).square().mean().backward()

@@ -16,7 +16,8 @@ from ringzero.costs import muon as costs
 from ringzero.record import recorded
 from ringzero.record.operation import bytes_sent
 from ringzero.zero import STAGES, File, Host, Hybrid, ZeroPlusPlus, load, muon, save, state
-from ringzero.zero.muon import EXCHANGES, Muon, embeddings_of, matrices_of, split
+from ringzero.zero.matrices import EXCHANGES, embeddings_of, matrices_of, split
+from ringzero.zero.muon import Muon
 from ringzero.zero.sharding import Layout
 from tests import awkward
 from tests.zero.test_offload import new_folder
@@ -84,7 +85,7 @@ def backward(model, step):
 def give_gradients(model, plain):
     """What the ranks reduced, whole, to a plain module."""
     parameters = dict(plain.named_parameters())
-    for vector in model.vectors:
+    for vector in model.vectors():
         reduced = vector.reduced
         of_vector = {} if reduced is None else state.whole(vector, reduced.to(vector.master.dtype))
         for name in vector.parameters:
@@ -209,7 +210,7 @@ def test_bfloat16_masters_keep_their_momentum_without_nesterov():
     def work():
         model = sharded(1, awkward.mlp(layers=1).bfloat16(), nesterov=False, momentum=0.0)
         model(torch.ones(2, 8, dtype=torch.bfloat16)).sum().backward()
-        (vector,) = (each for each in model.vectors if "0.weight" in each.parameters)
+        (vector,) = (each for each in model.vectors() if "0.weight" in each.parameters)
         gradient = vector.reduced.clone()
         model.step()
         return torch.equal(model.optimizer.state[vector.master]["momentum_buffer"], gradient)
@@ -261,7 +262,7 @@ def in_a_step(stage, exchange, make, **options):
         model.step()
     kinds = {op.kind for op in recorded()[before:]}
     held = sum(s["momentum_buffer"].numel() for s in model.optimizer.state.values() if "momentum_buffer" in s)
-    layouts = [v.layout for v in model.vectors if not v.parameters.keys().isdisjoint(by_kind(model.module)["muon"])]
+    layouts = [v.layout for v in model.vectors() if not v.parameters.keys().isdisjoint(by_kind(model.module)["muon"])]
     return bytes_sent(recorded()[before:]), sorted(kinds), shapes, held, [layout.parameters for layout in layouts]
 
 
@@ -335,7 +336,7 @@ def test_batches_send_more_messages_and_the_same_bits():
             before = len(recorded())
             model, plain, _ = in_lockstep(2, "all_to_all")
         called = {op.call for op in recorded()[before:] if op.called and "all_to_all" in op.called}
-        return sent, len(called), len(model.vectors), equal(dict(model.state_dict()), dict(plain.state_dict()))
+        return sent, len(called), len(model.vectors()), equal(dict(model.state_dict()), dict(plain.state_dict()))
 
     together, apart = (launch(work, batch, world_size=3).returns for batch in (2**24, 1))
     assert all(same for *_, same in together + apart)

@@ -209,7 +209,7 @@ def held(parent, stage, parameters, states, dtype):
         model.step()
     after = resident(model)
     file = sum(os.path.getsize(path) for path in Path(home.folder).glob("*.bin")) if states == "file" else 0
-    return before, after, file / dist.get_world_size(), max(v.owned.stop - v.owned.start for v in model.vectors)
+    return before, after, file / dist.get_world_size(), max(v.owned.stop - v.owned.start for v in model.vectors())
 
 
 @pytest.mark.parametrize("dtype", [None, torch.bfloat16])
@@ -327,8 +327,8 @@ def windows():
         )
         seen = []
 
-        def look(*_, vectors=model.vectors, seen=seen):
-            seen.append(sum(vector.whole.untyped_storage().nbytes() > 0 for vector in vectors))
+        def look(*_, model=model, seen=seen):
+            seen.append(sum(vector.whole.untyped_storage().nbytes() > 0 for vector in model.vectors()))
 
         for unit in module:
             unit.register_forward_pre_hook(look)

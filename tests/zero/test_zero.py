@@ -3,6 +3,7 @@
 import copy
 import functools
 import gc
+import itertools
 import re
 import time
 
@@ -17,7 +18,9 @@ from ringzero.data_parallel import DistributedDataParallel
 from ringzero.record import recorded
 from ringzero.record.operation import bytes_sent
 from ringzero.zero import STAGES, GradScaler, ZeroStage3
+from ringzero.zero.backward import Backward
 from ringzero.zero.gather import Unit
+from ringzero.zero.plain import PLAIN
 from ringzero.zero.sharding import Layout
 from tests import awkward
 from tests.awkward import mlp, model_of
@@ -50,10 +53,10 @@ def step_sharded(model, step, max_norm=MAX_NORM):
 
 
 @functools.cache
-def alone(name, optimizer=torch.optim.AdamW, steps=STEPS, **options):
+def alone(name, optimizer=torch.optim.AdamW, steps=STEPS, max_norm=MAX_NORM, **options):
     model = model_of(name)
     optimizer = optimizer([p for p in model.parameters() if p.requires_grad], **options or ADAMW)
-    norms = [step_alone(model, optimizer, step) for step in range(steps)]
+    norms = [step_alone(model, optimizer, step, max_norm) for step in range(steps)]
     return model.state_dict(), norms
 
 
@@ -63,6 +66,37 @@ def sharded(stage, name, optimizer=torch.optim.AdamW, arguments=ADAMW, **options
     if stage < 3 and "units" not in options:
         options.setdefault("bucket_cap_mb", 1e-4)
     return STAGES[stage](model_of(name, dist.get_rank()), optimizer, **arguments, **options)
+
+
+def step_plain(zero, step):
+    """As ``step_sharded`` with all that the plain stages can: one backward pass, and no clipping."""
+    rank, n = dist.get_rank(), dist.get_world_size()
+    tokens, targets = awkward.batch(step)
+    awkward.loss_of(zero.model, tokens[rank::n], targets[rank::n]).backward()
+    zero.step()
+
+
+def plain_state(zero):
+    """The whole ``state_dict`` of a module in one of the plain stages."""
+    values = {p: p.detach() for p in zero.model.parameters()}
+    for layer in [] if type(zero) is PLAIN[0] else zero.layers:
+        whole = layer.shard.new_empty(layer.n * len(layer.shard))
+        dist.all_gather_into_tensor(whole, layer.shard.detach())
+        pieces = whole[: sum(p.numel() for p in layer.parameters)].split([p.numel() for p in layer.parameters])
+        values |= {p: piece.view(p.shape) for p, piece in zip(layer.parameters, pieces, strict=True)}
+    named = zero.model.named_parameters(remove_duplicate=False)
+    return {name: values[p] for name, p in named} | dict(zero.model.named_buffers())
+
+
+def every_plain_model():
+    """Without ``Unused``: the plain stages need a gradient of every parameter."""
+    results = {}
+    for stage, name in itertools.product(PLAIN, [name for name in awkward.MODELS if name not in NEVER]):
+        zero = PLAIN[stage](model_of(name, dist.get_rank()), **ADAMW)
+        for step in range(STEPS):
+            step_plain(zero, step)
+        results[stage, name] = plain_state(zero)
+    return results
 
 
 def every_model():
@@ -86,6 +120,17 @@ def test_n_ranks_train_as_one_process_on_the_whole_batch(world_size):
         assert max(norms) > MAX_NORM  # it was clipped
         for other in ranks[1:]:
             assert all(torch.equal(other[stage, name][0][key], state[key]) for key in state), (stage, name)
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
+def test_the_plain_stages_train_as_one_process_on_the_whole_batch(world_size):
+    ranks = launch(every_plain_model, world_size=world_size).returns
+    for (stage, name), state in ranks[0].items():
+        expected, _ = alone(name, max_norm=float("inf"))
+        close(state, dict(expected), msg=f"plain {stage} {name}")
+        for other in ranks[1:]:
+            assert all(torch.equal(other[stage, name][key], state[key]) for key in state), (stage, name)
+        assert stage == 0 or all(torch.equal(ranks[0][1, name][key], state[key]) for key in state), (stage, name)
 
 
 def by_each_algorithm(algorithms):
@@ -175,7 +220,10 @@ def bytes_held(stage, mixed_precision, make=mlp):
     """Of ``(parameters, gradients, optimizer)`` between a backward pass and its step, and of all tensors there are."""
     gc.freeze()  # what was there before does not count
     module = make(dist.get_rank())
-    if stage == 0:
+    if mixed_precision == "plain":
+        zero = PLAIN[stage](module, **ADAMW)
+        model, optimizer, step, zero_grad = module, zero.optimizer, zero.step, zero.optimizer.zero_grad
+    elif stage == 0:
         model, optimizer = DistributedDataParallel(module), torch.optim.AdamW(module.parameters(), **ADAMW)
         step, zero_grad = optimizer.step, optimizer.zero_grad
     else:
@@ -185,9 +233,12 @@ def bytes_held(stage, mixed_precision, make=mlp):
         zero_grad()
         model(torch.ones(2, 8)).sum().backward()
         step() if _ == 0 else None
-    vectors = getattr(model, "vectors", [])
+    vectors = model.vectors() if hasattr(model, "vectors") else []
     parameters = [*module.parameters(), *(v.whole for v in vectors), *(v.shard for v in vectors)]
     gradients = [p.grad for p in module.parameters()] + [g for v in vectors for g in (v.gradient, v.reduced)]
+    if mixed_precision == "plain":
+        stepped = optimizer.param_groups[0]["params"]
+        parameters, gradients = [*parameters, *stepped], [*gradients, *(p.grad for p in stepped)]
     states = [each for state in optimizer.state.values() for each in state.values()]
     states += [v.master.detach() for v in vectors if v.master.dtype != v.shard.dtype]
     parts = [storages(parameters), storages([g for g in gradients if g is not None]), storages(states)]
@@ -202,9 +253,9 @@ def bytes_held(stage, mixed_precision, make=mlp):
 
 def every_stage_held(make=mlp):
     return {
-        (stage, mixed): bytes_held(stage, torch.bfloat16 if mixed else None, make)
+        (stage, mixed): bytes_held(stage, torch.bfloat16 if mixed is True else mixed or None, make)
         for stage in range(4)
-        for mixed in ((False, True) if stage else (False,))
+        for mixed in ((False, True, "plain") if stage else (False, "plain"))
     }
 
 
@@ -214,9 +265,10 @@ def test_bytes_held_equal_the_formula_to_the_byte(world_size):
     size = 4 * 72
     for rank in launch(every_stage_held, world_size=world_size).returns:
         for (stage, mixed), (parts, together) in rank.items():
-            each = memory.bytes_per_param("adamw", mixed_precision=mixed)
+            each = memory.bytes_per_param("adamw", mixed_precision=mixed is True)
             expected = list(memory.model_state_parts(size, stage, world_size, each))
-            expected[2] += 4 * {0: 8, 1: 1, 2: 1, 3: 4}[stage]
+            one_vector = stage in (1, 2) and mixed != "plain"  # of all layers, and otherwise one a layer
+            expected[2] += 4 * (8 if stage == 0 else 1 if one_vector else 4)
             assert parts == expected, (stage, mixed)
             assert together == sum(expected), (stage, mixed)  # and nothing else is held
 
@@ -450,11 +502,11 @@ class LeftOut(torch.nn.Module):
         return x
 
 
-def train_left_out(stage, gathers_first=True, **options):
+def train_left_out(stage, reduce_after_all_gathers=True, **options):
     torch.manual_seed(0)
     net = LeftOut()
-    if not gathers_first:
-        STAGES[stage].gathers_first = False
+    if not reduce_after_all_gathers:
+        Backward.reduce_after_all_gathers = False
     model = STAGES[stage](net, torch.optim.SGD, units=list(net.layers), lr=0.1, find_unused=True, **options)
     for step in range(2):
         model(torch.full((2, 5), step + 1.0, dtype=torch.float64)).square().mean().backward()
@@ -483,9 +535,9 @@ def when_gradients_are_kept(stage):
 
     def look(parameter):
         if parameter is model.module[0].weight:
-            for wait in model._in_order.waits[:3]:
+            for wait in model._backward.in_order.waits[:3]:
                 wait()
-            kept.extend(vector.gradient is not None for vector in model.vectors[:3])
+            kept.extend(vector.gradient is not None for vector in model.vectors()[:3])
 
     model.module[0].weight.register_post_accumulate_grad_hook(look)
     model(torch.ones(2, 8)).sum().backward()
@@ -506,18 +558,18 @@ def order_of_gathers(activations=False):
     model = ZeroStage3(torch.nn.Sequential(*module), torch.optim.SGD, lr=0.1)
     model(torch.ones(2, 8)).sum().backward()
     number, events = {unit: i for i, unit in enumerate(model.gatherer.order)}, []
-    real_start, real_free = Unit.start, Unit.free
+    real_unshard, real_reshard = Unit.unshard, Unit.reshard
 
-    def start(unit):
+    def unshard(unit):
         events.append(f"gather {number[unit]}")
-        real_start(unit)
+        real_unshard(unit)
 
-    def free(unit):
+    def reshard(unit):
         if unit.whole and unit.vectors:
             events.append(f"free {number[unit]}")
-        real_free(unit)
+        real_reshard(unit)
 
-    Unit.start, Unit.free = start, free
+    Unit.unshard, Unit.reshard = unshard, reshard
     for i, layer in enumerate(layers):
         layer.register_forward_pre_hook(lambda module, args, i=i: events.append(f"compute {i + 1}"))
     loss = model(torch.ones(2, 8)).sum()
@@ -812,3 +864,29 @@ def test_a_closure_is_called_and_its_loss_returned():
     for losses in launch(steps_with_closure).returns:
         assert losses == sorted(losses, reverse=True)
         assert losses[0] > losses[-1]
+
+
+class RecomputedInside(torch.nn.Module):
+    """A unit that recomputes what it holds, so that nothing it saved tells that its backward pass begins."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        return checkpoint(self.linear, x, use_reentrant=False)
+
+
+def recomputed_inside(stage):
+    torch.manual_seed(dist.get_rank())
+    module = torch.nn.Sequential(RecomputedInside(), RecomputedInside())
+    model = STAGES[stage](module, torch.optim.SGD, lr=0.1, units=list(module))
+    for _ in range(2):
+        whole_step_of(model)
+    return dict(model.state_dict())
+
+
+def test_a_unit_may_recompute_what_it_holds():
+    """It is gathered when a gradient reaches its output."""
+    for two, three in launch(lambda: [recomputed_inside(stage) for stage in (2, 3)]).returns:
+        close(three, two)

@@ -46,7 +46,7 @@ def test_what_models_opened_serves_the_next_ones():
 def opened(travel):
     before = len(torch.distributed.distributed_c10d._world.pg_map)
     model = STAGES[3](torch.nn.Linear(4, 4), torch.optim.SGD, lr=0.1, travel=travel)
-    return len(torch.distributed.distributed_c10d._world.pg_map) - before, len(model.vectors)
+    return len(torch.distributed.distributed_c10d._world.pg_map) - before, len(model.vectors())
 
 
 def test_zero_plus_plus_opens_a_group_for_each_thing_that_travels_at_once():

@@ -1,4 +1,7 @@
-"""Data-parallel training: every rank has the whole model and a part of the batch; gradients are averaged."""
+"""Data-parallel training: every rank has the whole model and a part of the batch; gradients are averaged.
+
+``plain.py`` has it in plain torch.
+"""
 
 from ringzero.data_parallel.ddp import DistributedDataParallel, FlatDataParallel, NaiveDataParallel
 

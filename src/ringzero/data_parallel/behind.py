@@ -5,7 +5,7 @@ options of a rank that had data to the end: when ``join`` is over if each rank h
 since nobody knows the optimizer of a rank that has not, in its next step.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -15,22 +15,12 @@ from torch.optim import Optimizer
 
 from ringzero.collectives.run import device_of
 
-
-class Model(Protocol):
-    """A replica."""
-
-    group: dist.ProcessGroup
-    trained: dict[str, Parameter]
-
-    def __hash__(self) -> int: ...
-
-
 # Of models that were in ``join``: the optimizers that have stepped them, in this order.
-_stepped: WeakKeyDictionary[Model, WeakKeyDictionary[Optimizer, None]] = WeakKeyDictionary()
-_behind: WeakKeyDictionary[Model, tuple[int, set[str]]] = WeakKeyDictionary()  # from which rank, and what of it
+_stepped: WeakKeyDictionary[Any, WeakKeyDictionary[Optimizer, None]] = WeakKeyDictionary()
+_behind: WeakKeyDictionary[Any, tuple[int, set[str]]] = WeakKeyDictionary()  # from which rank, and what of it
 
 
-def watch(model: Model) -> None:
+def watch(model: Any) -> None:
     """``model`` is in ``join`` from now on. Raises RuntimeError, on every rank, if ranks are behind since the last."""
     if model in _behind:
         raise RuntimeError(
@@ -40,7 +30,7 @@ def watch(model: Model) -> None:
     _stepped.setdefault(model, WeakKeyDictionary())
 
 
-def catch_up(model: Model, rank: int) -> None:
+def catch_up(model: Any, rank: int) -> None:
     """Have the optimizers that step ``model`` be on every rank as they are on ``rank``."""
     here = list(_stepped[model])
     has_states = any(_numbers(optimizer.state.get(p, {})) for optimizer in here for p in model.trained.values())
@@ -78,7 +68,7 @@ class _Like(NamedTuple):
 
 
 @torch.no_grad()
-def _take_over(model: Model, optimizer: Optimizer, rank: int, names: set[str]) -> None:
+def _take_over(model: Any, optimizer: Optimizer, rank: int, names: set[str]) -> None:
     """Those of the ``names`` that ``optimizer`` steps, which are taken out of them.
 
     Raises RuntimeError, on every rank, if the ranks' optimizers are of different kinds.

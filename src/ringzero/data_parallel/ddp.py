@@ -14,12 +14,14 @@ import torch.distributed as dist
 from torch.nn import Module, Parameter
 
 from ringzero.collectives.torchs import contiguous
+from ringzero.data_parallel import behind
+from ringzero.data_parallel import join as joins
+from ringzero.data_parallel.alike import broadcast_state
 from ringzero.data_parallel.buckets import assign
 from ringzero.data_parallel.in_order import InOrder, Wait, as_on_rank_0
-from ringzero.data_parallel.join import Joinable
 from ringzero.data_parallel.one_by_one import OneByOne
 from ringzero.data_parallel.replica import Replica
-from ringzero.data_parallel.travel import BackendsOwn, ByPolicy, CommunicationHook, Hooked, Policy, Ringzeros, Travel
+from ringzero.data_parallel.travel import ByPolicy, CommunicationHook, Hooked, Policy, Start, by_backend, by_ringzero
 from ringzero.data_parallel.vector import Vector
 
 
@@ -47,9 +49,9 @@ class FlatDataParallel(Replica):
             vector = self._vector(parameters)
             for parameter in parameters:
                 vector.put(parameter)
-            self.mark(vector.gradient)
+            self.marks.put(vector.gradient)
             dist.all_reduce(vector.gradient, group=self.group)
-            self.check_mark(vector.gradient)
+            self.marks.check(vector.gradient)
 
     def abandon(self) -> None:
         self.average()
@@ -58,36 +60,36 @@ class FlatDataParallel(Replica):
         return assign(self.trained.values(), inf, inf)
 
 
-class DistributedDataParallel(Joinable):
+class DistributedDataParallel(Replica):
     """``module``, its gradients averaged over ``group`` when ``loss.backward()`` returns.
 
     ``bucket_cap_mb``  MiB at which a bucket closes, as torch's does; the first one closes at 1
     ``algorithm``      one of ringzero's all-reduces by name, or None for the backend's own
-    ``step``           an optimizer to step inside ``backward``, for each bucket as soon as its gradients are there; no
+    ``optimizer``      to step inside ``backward``, for each bucket as soon as its gradients are there; no
                        gradients are left after it, so they cannot be clipped
     ``find_unused``    parameters may go without a gradient; otherwise that is a RuntimeError, which names them
     ``unused``         names of parameters that never get one
     ``broadcast_buffers``  whether rank 0's buffers are everyone's before each forward pass that trains
     ``travel``         another way to the mean than an all-reduce, such as ``unsynced.compression.TopK(0.01)``
 
-    ``buckets`` are the vectors of gradients that travel together, in the order in which they leave.
+    ``buckets()`` are the vectors of gradients that travel together, in the order in which they leave.
 
     Raises ValueError for a ``bucket_cap_mb`` that is not positive, and for a ``travel`` beside an ``algorithm`` or, if
     it keeps errors, beside ``find_unused``; TypeError for a ``travel`` that is none; and as ``Replica`` does.
     """
 
     def __init__(self, module: Module, bucket_cap_mb: float = 25, algorithm: str | None = None,
-                 step: torch.optim.Optimizer | None = None, find_unused: bool = False, unused: Collection[str] = (),
-                 broadcast_buffers: bool = True, group: dist.ProcessGroup | None = None,
-                 travel: Policy | None = None):  # fmt: skip
+                 optimizer: torch.optim.Optimizer | None = None, find_unused: bool = False,
+                 unused: Collection[str] = (), broadcast_buffers: bool = True,
+                 group: dist.ProcessGroup | None = None, travel: Policy | None = None):  # fmt: skip
         if not bucket_cap_mb > 0:
             raise ValueError(f"bucket_cap_mb is {bucket_cap_mb!r}; give a positive number of MiB")
         if travel is not None:
             _check(travel, algorithm, find_unused)
         super().__init__(module, unused=unused, broadcast_buffers=broadcast_buffers, group=group)
-        self.bucket_cap_mb, self.algorithm, self.optimizer = bucket_cap_mb, algorithm, step
+        self.bucket_cap_mb, self.algorithm, self.optimizer = bucket_cap_mb, algorithm, optimizer
         self.find_unused, self._mean_over = find_unused, self.group.size() if travel is None else 1
-        self._travel: Travel = BackendsOwn(self.group) if algorithm is None else Ringzeros(algorithm, self.group)
+        self._travel: Start = by_backend(self.group) if algorithm is None else by_ringzero(algorithm, self.group)
         last_layer_first = reversed(self.trained.values())  # as gradients come
         self._in_order = InOrder(
             self.trained, self._cut(last_layer_first), self._start, self._cut_as_rank_0, find_unused
@@ -95,9 +97,9 @@ class DistributedDataParallel(Joinable):
         if travel is not None:
             self._travel = ByPolicy(travel, self.group, self._in_order)
 
-    @property
     def buckets(self) -> list[Vector]:
-        return self._in_order.vectors
+        """In the order in which they leave. It waits, after the first pass, to learn that order from rank 0."""
+        return self._in_order.vectors()
 
     def _cut(self, parameters: Iterable[Parameter]) -> list[Vector]:
         buckets = [self._vector(members) for members in assign(parameters, self.bucket_cap_mb)]
@@ -120,14 +122,14 @@ class DistributedDataParallel(Joinable):
             self._in_order.add(self._cut(reversed(new)))
 
     def _buckets(self) -> list[list[Parameter]]:
-        return [list(bucket.parameters.values()) for bucket in self.buckets]
+        return [list(bucket.parameters.values()) for bucket in self.buckets()]
 
     def backward_begins(self) -> None:
         self.announce("backward_without_data")
         self._begin()
 
     def _begin(self) -> None:
-        for bucket in self.buckets:
+        for bucket in self.buckets():
             bucket.let_go_of_what_is_kept()
         self._in_order.begin()
 
@@ -152,31 +154,40 @@ class DistributedDataParallel(Joinable):
         self._in_order.learn_order()
 
     def abandon(self) -> None:
-        self._owes = len(self._in_order.waits) == len(self.buckets)
+        self.marks.owes = len(self._in_order.waits) == len(self.buckets())
         self._in_order.fill()
         if self.find_unused:
             self._used_on_any_rank()
         for _ in self._in_order.arrivals():
             pass
-        if self._owes:
+        if self.marks.owes:
             self._in_order.learn_order()
         else:
             self._check_last()
 
     def _start(self, bucket: Vector) -> Wait:
-        if bucket is self.buckets[-1]:
-            self.mark(bucket.gradient, self.group.size() // self._mean_over)
-        return self._travel.start(bucket)
+        if bucket is self.buckets()[-1]:
+            self.marks.put(bucket.gradient, self.group.size() // self._mean_over)
+        return self._travel(bucket)
 
     def _check_last(self) -> None:
-        last, rounded = self._in_order.vectors[-1].gradient, isinstance(self._travel, Hooked | ByPolicy)
-        self.check_mark(last, rounded, at_once=not self._in_order.order_known)
+        last, rounded = self._in_order.vectors()[-1].gradient, isinstance(self._travel, Hooked | ByPolicy)
+        self.marks.check(last, rounded, at_once=not self._in_order.order_known)
 
     def _used_on_any_rank(self) -> set[Parameter]:
         """Parameters without a gradient on any rank keep none, as in one process: the optimizer leaves them alone."""
         parameters = list(self.trained.values())
         used = self._on_any_rank((p.grad is not None for p in parameters), parameters[0].device)
         return {p for p, is_used in zip(parameters, used, strict=True) if is_used}
+
+    join = joins.join
+
+    def take_state_of(self, rank: int, uneven: bool) -> None:
+        """Have on every rank what ``rank`` has of the module, and where steps were ``uneven`` of its optimizers."""
+        tensors = [*self.module.named_parameters(), *self.module.named_buffers()]
+        broadcast_state(self.shared(tensors), rank, self.group)
+        if uneven:
+            behind.catch_up(self, rank)
 
     def backward_without_data(self) -> None:
         """Take part in the other ranks' backward pass with zeros."""
@@ -192,7 +203,7 @@ class DistributedDataParallel(Joinable):
         if isinstance(self._travel, ByPolicy):
             self._travel.ranks = ranks
         self._mean_over = 1 if isinstance(self._travel, Hooked | ByPolicy) else ranks
-        for bucket in self.buckets:
+        for bucket in self.buckets():
             bucket.ranks = self._mean_over
 
     def register_comm_hook(self, state: object, hook: CommunicationHook) -> None:

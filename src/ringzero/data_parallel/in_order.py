@@ -48,8 +48,8 @@ class InOrder:
         self._in_flight = in_flight
         self._take(vectors)
 
-    @property
     def vectors(self) -> list:
+        """In the order in which they leave. It waits for that order if it is being learned."""
         if self._learned is not None:
             learned, self._learned = self._learned, None
             self._take(learned())
@@ -61,7 +61,7 @@ class InOrder:
 
     def add(self, vectors: list) -> None:
         """Have ``vectors`` leave, too. The next backward pass shows a new order."""
-        self._take([*vectors, *self.vectors])
+        self._take([*vectors, *self.vectors()])
         self.order_known = False
 
     def begin(self, hold: bool = False, last: int = 0) -> None:
@@ -69,7 +69,7 @@ class InOrder:
         self._came: list[Parameter] = []
         self._hold, self._last = hold, last
         self.waits: list[Wait] = []  # of the vectors that have left
-        for vector in self.vectors:
+        for vector in self.vectors():
             vector.expect_gradients()
 
     def ready(self, parameter: Parameter) -> None:
@@ -94,9 +94,9 @@ class InOrder:
 
         ``to_the_end`` means the last ones, too.
         """
-        stay = 0 if to_the_end else self._last
-        while len(self.waits) < len(self.vectors) - stay and not self.vectors[len(self.waits)].missing:
-            self.waits.append(self._start(self.vectors[len(self.waits)]))
+        vectors, stay = self.vectors(), 0 if to_the_end else self._last
+        while len(self.waits) < len(vectors) - stay and not vectors[len(self.waits)].missing:
+            self.waits.append(self._start(vectors[len(self.waits)]))
             if self._in_flight is not None and len(self.waits) > self._in_flight:
                 self.waits[-1 - self._in_flight]()
 
@@ -119,7 +119,7 @@ class InOrder:
 
     def arrivals(self) -> Iterator:
         """Each vector that has left, once it has arrived."""
-        for vector, wait in zip(self.vectors, self.waits, strict=False):
+        for vector, wait in zip(self.vectors(), self.waits, strict=False):
             wait()
             yield vector
 

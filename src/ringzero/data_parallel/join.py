@@ -1,7 +1,4 @@
-"""Ranks with different amounts of data: who is out of data does with the others what only all ranks can do.
-
-As torch's ``Join``: what a rank without data gives to a sum is zeros.
-"""
+"""A rank with no batches left still joins every collective, with zeros, as in torch's ``Join``."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,66 +7,33 @@ from typing import Any, cast
 import torch.distributed as dist
 
 from ringzero.data_parallel import behind
-from ringzero.data_parallel.replica import Replica, broadcast_state
 
 
-class Joinable(Replica):
-    """A replica whose ranks may have different amounts of data.
+@contextmanager
+def join(
+    model: Any, divide_by_initial_world_size: bool = True, throw_on_early_termination: bool = False
+) -> Iterator[None]:
+    """Ranks may run different numbers of steps inside; all end with the state of one that ran longest.
 
-    It calls ``announce`` before whatever all ranks must do together, with the name of a method by which a rank without
-    data does its part.
+    That is the state of the module and, which torch leaves as it is, of the optimizers that step it. Schedulers
+    are the program's own: a rank that is out of data does not step them.
+
+    A rank that is out of data takes part with zeros in the other ranks' means. Buffers are each rank's own inside.
+    Arguments are those of torch's: without ``divide_by_initial_world_size`` means are over the ranks that have data
+    left; with ``throw_on_early_termination`` it is a RuntimeError on every rank when one is out of data.
     """
-
-    _joining: "Joining | None" = None  # while inside ``join``, with data
-
-    @contextmanager
-    def join(
-        self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
-    ) -> Iterator[None]:
-        """Ranks may run different numbers of steps inside; all end with the state of one that ran longest.
-
-        That is the state of the module and, which torch leaves as it is, of the optimizers that step it. Schedulers
-        are the program's own: a rank that is out of data does not step them.
-
-        A rank that is out of data takes part with zeros in the other ranks' means. Buffers are each rank's own inside.
-        Arguments are those of torch's: without ``divide_by_initial_world_size`` means are over the ranks that have data
-        left; with ``throw_on_early_termination`` it is a RuntimeError on every rank when one is out of data.
-        """
-        if not enable:
-            yield
-            return
-        behind.watch(self)
-        broadcast_buffers, self.broadcast_buffers = self.broadcast_buffers, False  # no forward pass without data
-        self._joining = joining = Joining(self, divide_by_initial_world_size, throw_on_early_termination)
-        try:
-            yield
-            self._joining = None
-            joining.follow()
-            self.take_state_of(joining.last, joining.uneven)
-        finally:
-            self._joining, self.broadcast_buffers = None, broadcast_buffers
-            self.joined = self.passes
-            self.mean_over(self.group.size())
-
-    @property
-    def in_join(self) -> bool:
-        return self._joining is not None
-
-    def announce(self, name: str, *args: Any) -> None:
-        """Inside ``join``: ranks that are out of data call the method ``name`` now."""
-        if self._joining is not None:
-            self._joining.agree((name, *args))
-
-    def mean_over(self, ranks: int) -> None:
-        """Have gradients divided by ``ranks``."""
-        raise NotImplementedError
-
-    def take_state_of(self, rank: int, uneven: bool) -> None:
-        """Have on every rank what ``rank`` has of the module, and where steps were ``uneven`` of its optimizers."""
-        tensors = [*self.module.named_parameters(), *self.module.named_buffers()]
-        broadcast_state(self.shared(tensors), rank, self.group)
-        if uneven:
-            behind.catch_up(self, rank)
+    behind.watch(model)
+    broadcast_buffers, model.broadcast_buffers = model.broadcast_buffers, False  # no forward pass without data
+    model.joining = joining = Joining(model, divide_by_initial_world_size, throw_on_early_termination)
+    try:
+        yield
+        model.joining = None
+        joining.follow()
+        model.take_state_of(joining.last, joining.uneven)
+    finally:
+        model.joining, model.broadcast_buffers = None, broadcast_buffers
+        model.joined = model.passes
+        model.mean_over(model.group.size())
 
 
 class Joining:
@@ -80,7 +44,7 @@ class Joining:
     ``end_together``   whether all ranks raise RuntimeError as soon as one is out of data
     """
 
-    def __init__(self, model: Joinable, mean_over_all: bool, end_together: bool):
+    def __init__(self, model: Any, mean_over_all: bool, end_together: bool):
         self._model, self._mean_over_all, self._end_together = model, mean_over_all, end_together
         self.last, self.uneven = 0, False
 

@@ -4,41 +4,21 @@ To step with them makes the ranks' models differ. torch calls ``_check`` before 
 may have averaged them itself, so what no pass has averaged since the optimizer's last step is compared among the ranks.
 """
 
-from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 import torch
 import torch.distributed as dist
-from torch.nn import Parameter
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from ringzero.data_parallel import behind
+from ringzero.data_parallel.hooked import replica_of
 
-
-class Holder(Protocol):
-    """A replica."""
-
-    group: dist.ProcessGroup
-    trained: dict[str, Parameter]
-    passes: int
-    optimizer: Any
-    joined: int
-
-    @property
-    def in_backward(self) -> bool: ...
-
-    @property
-    def in_join(self) -> bool: ...
-
-    def __hash__(self) -> int: ...
-
-
-replicas: WeakValueDictionary[int, Holder] = WeakValueDictionary()  # by number: made in the same order on every rank
-holders: WeakSet[Holder] = WeakSet()  # those with gradients that were not averaged
-_stepped: WeakKeyDictionary[torch.optim.Optimizer, WeakKeyDictionary[Holder, int]] = WeakKeyDictionary()  # after pass
+replicas: WeakValueDictionary[int, Any] = WeakValueDictionary()  # by number: made in the same order on every rank
+holders: WeakSet[Any] = WeakSet()  # those with gradients that were not averaged
+_stepped: WeakKeyDictionary[torch.optim.Optimizer, WeakKeyDictionary[Any, int]] = WeakKeyDictionary()  # after pass
 NO_SYNC = (
     "that no_sync left on each rank and that nobody averaged, so the ranks would drift apart: {}; make the last "
     "backward pass before each step outside of no_sync, also in the last window of an epoch, or call zero_grad()"
@@ -50,16 +30,16 @@ NO_PASS = (
 
 
 @cache
-def refuse_steps(replica_of: Callable[[torch.Tensor], Any]) -> None:
+def refuse_steps() -> None:
     """From now on raise RuntimeError where an optimizer steps with gradients that differ between the ranks.
 
     And where ``SparseAdam`` would step those that came sparse and are dense after the average. Before a step ranks that
     are ``behind`` catch up.
     """
-    register_optimizer_step_pre_hook(partial(_check, replica_of))
+    register_optimizer_step_pre_hook(_check)
 
 
-def _check(replica_of: Callable[[torch.Tensor], Any], optimizer: torch.optim.Optimizer, *_: Any) -> None:
+def _check(optimizer: torch.optim.Optimizer, *_: Any) -> None:
     if isinstance(optimizer, torch.optim.SparseAdam):
         for parameter in [p for group in optimizer.param_groups for p in group["params"]]:
             owner = replica_of(parameter)
@@ -81,7 +61,7 @@ def _check(replica_of: Callable[[torch.Tensor], Any], optimizer: torch.optim.Opt
                 raise RuntimeError(
                     f"this {type(optimizer).__name__} steps inside a backward pass, or after one that ended with "
                     "an error, with gradients that are not averaged yet; step when backward() has returned, or let "
-                    "DistributedDataParallel(module, step=optimizer) do it in the pass"
+                    "DistributedDataParallel(module, optimizer=optimizer) do it in the pass"
                 )
             if holder.in_join:
                 raise RuntimeError(f"inside join, this step would use gradients {NO_SYNC.format('...')}")
@@ -100,7 +80,7 @@ def _steps(optimizer: torch.optim.Optimizer) -> set[int]:
 
 
 @torch.no_grad()
-def _compare(holder: Holder, steps: set[int], why: str) -> None:
+def _compare(holder: Any, steps: set[int], why: str) -> None:
     """Raise RuntimeError unless all ranks have the same gradients of the parameters whose ids are in ``steps``.
 
     That is, as far as the gradients' norms tell.

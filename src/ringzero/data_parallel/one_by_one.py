@@ -15,13 +15,13 @@ class OneByOne(Replica):
     def _ready(self, parameter: Parameter) -> None:
         self._came.append(parameter)
         if len(self._came) == len(self.trained):
-            self.mark(parameter.grad, self.group.size())
+            self.marks.put(parameter.grad, self.group.size())
         self.gradient_ready(parameter)
 
     def backward_over(self) -> None:
         super().backward_over()
         self._order = self._came  # of the next pass, too
-        self.check_mark(self._came[-1].grad)
+        self.marks.check(self._came[-1].grad)
         self.compare_weights()
 
     def _missing(self) -> list[str]:
@@ -31,11 +31,11 @@ class OneByOne(Replica):
 
     def abandon(self) -> None:
         order = getattr(self, "_order", reversed(self.trained.values()))
-        self._owes = len(self._came) == len(self.trained)
+        self.marks.owes = len(self._came) == len(self.trained)
         for parameter in [p for p in order if p not in set(self._came)]:
             parameter.grad = torch.zeros_like(parameter)
             self._ready(parameter)
-        if self._owes:
+        if self.marks.owes:
             self.compare_weights()
         else:
-            self.check_mark(self._came[-1].grad)
+            self.marks.check(self._came[-1].grad)

@@ -32,3 +32,47 @@ class Structure:
 
 
 none_compiled(Structure)
+
+
+# ---- of a replica
+
+
+def check_wrapped(model: Any, at_all_costs: bool = False) -> None:
+    """Raise RuntimeError, with names, if the module has trained parameters that were not wrapped.
+
+    It looks at all of them only if the module holds others than the last time, or ``at_all_costs``.
+    """
+    if model._structure is None or not (at_all_costs or model._structure.differs):
+        return
+    # What is computed from parameters, as fast weights in functional_call, hands its gradient on to them.
+    now = {name: p for name, p in model.module.named_parameters() if p.is_leaf}
+    came = [name for name, p in now.items() if p.requires_grad and p not in model._known]
+    if late := [name for name in came if name not in model._unused]:
+        raise came_late(model, late)
+    model._frozen = [p for name, p in now.items() if p not in model._names and name not in model._unused]
+    model._structure = Structure(model.module)
+
+
+def came_late(model: Any, names: list[str]) -> RuntimeError:
+    kind = type(model).__name__
+    return RuntimeError(
+        f"{', '.join(names)} came into the {type(model.module).__name__} after it was wrapped, and no rank would "
+        f"average the gradient: wrap the module again on every rank with {kind}(module), and give the optimizer "
+        "the parameters that the module has now; or freeze what is not trained by requires_grad_(False)"
+    )
+
+
+def check_gone(model: Any) -> None:
+    """Raise RuntimeError, with names, if the module is not what was wrapped: a better reason than no gradients."""
+    check_wrapped(model, at_all_costs=True)
+    here = set(model.module.parameters())
+    if gone := [name for name, p in model.trained.items() if p not in here and p.grad is None]:
+        raise RuntimeError(
+            f"{', '.join(gone)} left the {type(model.module).__name__} after it was wrapped, and got no gradient; "
+            f"wrap the module again on every rank with {type(model).__name__}(module)"
+        )
+    if froze := [name for name, p in model.trained.items() if not p.requires_grad and p.grad is None]:
+        raise RuntimeError(
+            f"{', '.join(froze)} frozen after the {type(model.module).__name__} was wrapped, and got no gradient; "
+            f"wrap the module again on every rank with {type(model).__name__}(module)"
+        )

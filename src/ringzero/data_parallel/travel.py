@@ -1,4 +1,4 @@
-"""How gradients are summed over the ranks: ``start(vector)`` begins it and returns a function that waits for it."""
+"""How gradients are summed over the ranks: a function of a full vector that begins it, and returns one that waits."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,31 +12,24 @@ from ringzero.data_parallel.executor import queue_of
 from ringzero.data_parallel.in_order import InOrder, Wait
 from ringzero.data_parallel.vector import Vector
 
-
-class Travel(Protocol):
-    def start(self, vector: Vector) -> Wait: ...
+Start = Callable[[Vector], Wait]
 
 
-class BackendsOwn:
+def by_backend(group: dist.ProcessGroup) -> Start:
     """By the all-reduce of the group's backend, which needs no executor: it works beside the caller by itself."""
-
-    def __init__(self, group: dist.ProcessGroup):
-        self.group = group
-
-    def start(self, vector: Vector) -> Wait:
-        return dist.all_reduce(vector.gradient, group=self.group, async_op=True).wait
+    return lambda vector: dist.all_reduce(vector.gradient, group=group, async_op=True).wait
 
 
-class Ringzeros:
+def by_ringzero(algorithm: str, group: dist.ProcessGroup) -> Start:
     """By the all-reduce of ringzero that has the name ``algorithm``."""
 
-    def __init__(self, algorithm: str, group: dist.ProcessGroup):
-        self.group, self._all_reduce = group, partial(all_reduce, algorithm=algorithm, group=group)
-
-    def start(self, vector: Vector) -> Wait:
+    def start(vector: Vector) -> Wait:
         gradient = vector.gradient
         assert gradient is not None  # it is full
-        return queue_of(self.group, gradient.device).submit(partial(self._all_reduce, gradient)).result
+        job = partial(all_reduce, gradient, algorithm=algorithm, group=group)
+        return queue_of(group, gradient.device).submit(job).result
+
+    return start
 
 
 class Bucket:
@@ -82,7 +75,7 @@ class Hooked:
     def __init__(self, hook: CommunicationHook, state: object, in_order: InOrder):
         self._hook, self._state, self._in_order = hook, state, in_order
 
-    def start(self, vector: Vector) -> Wait:
+    def __call__(self, vector: Vector) -> Wait:
         bucket = _bucket_of(vector, self._in_order)
         mean = self._hook(self._state, bucket)
         if not isinstance(mean, torch._C.Future):  # of which torch.futures.Future is one kind
@@ -115,10 +108,10 @@ class ByPolicy:
     def __init__(self, policy: Policy, group: dist.ProcessGroup, in_order: InOrder):
         self.policy, self._group, self._in_order, self.ranks = policy, group, in_order, group.size()
 
-    def start(self, vector: Vector) -> Wait:
+    def __call__(self, vector: Vector) -> Wait:
         return self.policy.start(_bucket_of(vector, self._in_order), self._group, self.ranks)
 
 
 def _bucket_of(vector: Vector, in_order: InOrder) -> Bucket:
-    vectors = in_order.vectors
+    vectors = in_order.vectors()
     return Bucket(vector, vectors.index(vector), vector is vectors[-1])

@@ -12,10 +12,10 @@ from torch.nn import Module
 
 from ringzero.collectives import ALGORITHMS, all_reduce, event_threads
 from ringzero.collectives.run import needs_the_host
+from ringzero.data_parallel.alike import broadcast_state, check_alike
 from ringzero.data_parallel.executor import Job, queue_of
 from ringzero.data_parallel.in_order import Wait
 from ringzero.data_parallel.own_group import own_group
-from ringzero.data_parallel.replica import broadcast_state, check_alike
 from ringzero.unsynced.end_to_end import joined, views
 
 

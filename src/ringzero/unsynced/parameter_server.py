@@ -19,7 +19,7 @@ from torch.nn import Module, Parameter
 from torch.utils.hooks import RemovableHandle
 
 from ringzero.collectives.schedule import is_number, is_whole
-from ringzero.data_parallel.replica import broadcast_state, check_alike
+from ringzero.data_parallel.alike import broadcast_state, check_alike
 from ringzero.unsynced.end_to_end import check_one_type, gradients_of
 from ringzero.unsynced.line import Head, Line, through_the_host
 from ringzero.unsynced.rules import Rule, Synchronous

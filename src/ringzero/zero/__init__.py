@@ -6,9 +6,9 @@
 | stage 2      | its shard        | its shard, and those not reduced yet | all                                  |
 | stage 3      | its shard        | its shard, and those not reduced yet | its shard, and those computed with   |
 
-``STAGES[2]`` is ``ZeroStage2``; ``model.py`` says how to use them. ``save`` and ``load`` are sharded checkpoints. A
-``home``, ``Host`` or ``File``, takes states off the device. A ``travel``, ``Hybrid`` or ``ZeroPlusPlus``, sends less
-between nodes. ``Muon`` is an optimizer of whole matrices.
+``plain.py`` has the stages in plain torch. ``STAGES[2]`` is ``ZeroStage2``; ``model.py`` says how to use them.
+``save`` and ``load`` are sharded checkpoints. A ``home``, ``Host`` or ``File``, takes states off the device. A
+``travel``, ``Hybrid`` or ``ZeroPlusPlus``, sends less between nodes. ``Muon`` is an optimizer of whole matrices.
 
 The stages agree bit for bit if their vectors are the same (the same ``units``, or in stages 1 and 2 the same buckets)
 and each step has one backward pass: the ring adds up a chunk in an order that depends on the chunk alone. With several

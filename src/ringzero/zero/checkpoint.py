@@ -36,7 +36,7 @@ def save(model: ZeroModel, directory: str | os.PathLike, extra: Any = None) -> N
     a rank's at once.
     """
     model.heed_data()
-    directory, rank, ranks = Path(directory), model.group.rank(), model.travel.group.size()
+    directory, rank, ranks = Path(directory), model.group.rank(), model.shard_group.size()
 
     def next_number() -> int:
         json.dumps(extra)
@@ -132,13 +132,13 @@ def _description(model):
 def _manifest(model, files, extra):
     """Which file has which piece, ``[file, start, stop]``, of each flattened parameter, and which states it has."""
     pieces = {}
-    for vector in model.vectors:
-        for rank in range(model.travel.group.size()):
+    for vector in model.vectors():
+        for rank in range(model.shard_group.size()):
             for name, start, stop in vector.layout.pieces(rank):
                 pieces.setdefault(name, []).append([rank, start, stop])
     states = {
         key: "sharded" if value.dim() else "one"
-        for vector in model.vectors
+        for vector in model.vectors()
         for key, value in _states(vector, model).items()
     }
     groups = [{key: value for key, value in each.items() if key != "params"} for each in model.optimizer.param_groups]
@@ -153,9 +153,9 @@ def _states(vector, model):
 def _shards(model):
     """What this rank writes of what is sharded: ``{"state/parameter": 1-D piece or scalar}``."""
     tensors = {}
-    for vector in model.vectors:
+    for vector in model.vectors():
         begin = 0
-        with model.home.at_hand(vector):
+        with model.home.loaded(vector):
             for name, start, stop in vector.layout.pieces(vector.group.rank()):
                 for key, value in _states(vector, model).items():
                     tensors[f"{key}/{name}"] = value[begin : begin + stop - start] if value.dim() else value.clone()

@@ -24,6 +24,7 @@ from ringzero.data_parallel.executor import Done
 from ringzero.zero import state
 from ringzero.zero.home import Host, step_one
 from ringzero.zero.records import Records, aligned, aligned_memory
+from ringzero.zero.stored import Stored
 from ringzero.zero.together import together
 from ringzero.zero.vector import ShardedVector
 
@@ -52,13 +53,13 @@ class File(Host):
         super().__init__(parameters=parameters, bytes_per_second=bytes_per_second, memory_bytes=memory_bytes)
         self.folder, self.resume, self.steps = Path(folder), resume, 0
         self._model: Any = None
-        self._records: Records  # of ``furnish``
-        self._places: dict[ShardedVector, int] = {}  # which record is whose; the buffers' comes after them
+        self._records: Records  # of ``attach``
+        self._stored: dict[ShardedVector, Stored] = {}  # by record; the buffers' comes after them
         self._reader, self._writer = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
         self._free: SimpleQueue[torch.Tensor] = SimpleQueue()  # memory for records
 
-    def settle_in(self, model: Any, elements: int) -> None:
-        super().settle_in(model, elements)
+    def check(self, model: Any, elements: int) -> None:
+        super().check(model, elements)
         self._model = model
         together(model.group, self._check_folder)
 
@@ -80,15 +81,18 @@ class File(Host):
         return part.clone() if self.parameters_elsewhere or own else part
 
     def master(self, original: torch.Tensor, shard: torch.Tensor) -> torch.nn.Parameter:
-        return torch.nn.Parameter(original.cpu())  # until it is in the file: see furnish
+        return torch.nn.Parameter(original.cpu())  # until it is in the file: see ``attach``
 
-    def furnish(self, vectors: list[ShardedVector], optimizer: torch.optim.Optimizer) -> None:
-        group, module = self._model.group, self._model.module
-        self._optimizer, keys = optimizer, self._model.sharded_keys
-        self._keys = {vector: sorted(keys[next(iter(vector.parameters))]) for vector in vectors}
-        self._places = {vector: place for place, vector in enumerate(vectors)}
-        self._buffers = [buffer for _, buffer in module.named_buffers()]
-        sizes = [aligned(sum(nbytes for _, nbytes in self._parts(vector).values())) for vector in vectors]
+    def attach(self, vectors: list[ShardedVector], optimizer: torch.optim.Optimizer) -> None:
+        group, keys = self._model.group, self._model.sharded_keys
+        self._stored = {
+            vector: Stored(
+                vector, place, optimizer, sorted(keys[next(iter(vector.parameters))]), self.parameters_elsewhere
+            )
+            for place, vector in enumerate(vectors)
+        }
+        self._buffers = [buffer for _, buffer in self._model.module.named_buffers()]
+        sizes = [stored.nbytes for stored in self._stored.values()]
         sizes.append(aligned(sum(buffer.nbytes for buffer in self._buffers)))
         path = self.folder / f"states-{group.rank()}-of-{group.size()}.bin"
         self._records = Records(path, sizes, header_bytes=1024 + 256 * len(vectors))
@@ -109,22 +113,12 @@ class File(Host):
         """Bytes of this rank's records, headers aside."""
         return 2 * sum(self._records.sizes)
 
-    def _parts(self, vector: ShardedVector) -> dict[str, tuple[torch.dtype, int]]:
-        """What a record holds, in this order: ``{name: (type, bytes)}``."""
-        kind, elements = vector.master.dtype, vector.owned.stop - vector.owned.start
-        parts: dict[str, tuple[torch.dtype, int]] = dict.fromkeys(
-            ("master", *self._keys[vector]), (kind, elements * kind.itemsize)
-        )
-        if self.parameters_elsewhere and vector.whole.dtype != kind:
-            parts["parameters"] = vector.whole.dtype, elements * vector.whole.dtype.itemsize
-        return parts
-
     def _description(self) -> dict[str, Any]:
         """What a file and the model that takes it over must have in common."""
-        described = {f"vector {place}": str(vector.layout) for vector, place in self._places.items()}
-        described |= {f"record {place}": str(self._parts(vector)) for vector, place in self._places.items()}
+        described = {f"vector {stored.place}": str(vector.layout) for vector, stored in self._stored.items()}
+        described |= {f"record {stored.place}": str(stored.parts) for stored in self._stored.values()}
         described["buffers"] = str([(tuple(buffer.shape), str(buffer.dtype)) for buffer in self._buffers])
-        return described | {"optimizer": type(self._optimizer).__name__}
+        return described | {"optimizer": type(self._model.optimizer).__name__}
 
     def _begin(self, description: Path) -> None:
         """New files: generation 0 has the masters that the model was given."""
@@ -144,11 +138,11 @@ class File(Host):
             for path in made:
                 path.unlink()
             raise
-        masters = {vector: vector.master.detach() for vector in self._places}
+        masters = {vector: vector.master.detach() for vector in self._stored}
 
-        def write_first(vector: ShardedVector, memory: torch.Tensor) -> None:
-            self._view(vector, memory, "master").copy_(masters[vector])
-            self._store_parameters(vector, memory, masters[vector])
+        def write_first(stored: Stored, memory: torch.Tensor) -> None:
+            stored.view(memory, "master").copy_(masters[stored.vector])
+            stored.store_parameters(memory, masters[stored.vector])
 
         together(self._model.group, partial(self._rewrite, 0, write_first, read=False))
         together(self._model.group, partial(self._commit, 0))
@@ -172,7 +166,7 @@ class File(Host):
         self._set_counts(records.headers()[self.steps]["counts"])
         self._bring_all_back()
         memory = aligned_memory(records.sizes[-1])
-        records.read(len(self._places), self.steps, memory)
+        records.read(len(self._stored), self.steps, memory)
         begins = accumulate((buffer.nbytes for buffer in self._buffers), initial=0)
         for buffer, begin in zip(self._buffers, begins, strict=False):
             buffer.copy_(memory[begin : begin + buffer.nbytes].clone().view(buffer.dtype).view(buffer.shape))
@@ -181,17 +175,17 @@ class File(Host):
     # ---- one pass over all vectors
 
     def step(self, optimizer: torch.optim.Optimizer, vectors: list[ShardedVector]) -> None:
-        self.settle()
-        self.change(vectors, lambda vector: step_one(optimizer, vector, vector.reduced))
+        self.wait()
+        self.update(vectors, lambda vector: step_one(optimizer, vector, vector.reduced))
 
     @torch.no_grad()
-    def change(self, vectors: list[ShardedVector], of_vector: Callable[[ShardedVector], None]) -> None:
+    def update(self, vectors: list[ShardedVector], of_vector: Callable[[ShardedVector], None]) -> None:
         group, generation, before = self._model.group, self.steps + 1, self._counts()
 
-        def act(vector: ShardedVector, memory: torch.Tensor) -> None:
-            self._show(vector, memory)
-            of_vector(vector)
-            self._store(vector, memory)
+        def act(stored: Stored, memory: torch.Tensor) -> None:
+            stored.show(memory)
+            of_vector(stored.vector)
+            stored.store(memory)
 
         try:
             together(group, partial(self._rewrite, generation, act))
@@ -206,29 +200,29 @@ class File(Host):
             ) from None
         self.steps = generation
 
-    def _rewrite(self, generation: int, act: Callable[[ShardedVector, torch.Tensor], None], read: bool = True) -> None:
+    def _rewrite(self, generation: int, act: Callable[[Stored, torch.Tensor], None], read: bool = True) -> None:
         """Write ``generation`` from the one before: while ``act`` changes a vector, others are read and written.
 
         After an error it goes on to the end: what steps a vector may wait for the other ranks.
         """
-        vectors, writing = list(self._places), []
+        vectors, writing = list(self._stored.values()), []
         errors: list[Exception | None] = []
         reading = self._reader.submit(self._read_next, vectors[0], read)
-        for vector, following in zip(vectors, [*vectors[1:], None], strict=True):
+        for stored, following in zip(vectors, [*vectors[1:], None], strict=True):
             memory, error = reading.result()
             errors.append(error)
             if following is not None:
                 reading = self._reader.submit(self._read_next, following, read)
             try:
-                act(vector, memory)
+                act(stored, memory)
             except Exception as raised:
                 errors.append(raised)
-            copying = None
+            copying, vector = None, stored.vector
             if not self.parameters_elsewhere and read:
-                master = self._view(vector, memory, "master")
+                master = stored.view(memory, "master")
                 copying = self._copying[vector] = self._queue.submit(partial(self.link.to_device, vector.shard, master))
-            self._put_away(vector)
-            writing.append(self._writer.submit(self._write, vector, generation, memory, copying))
+            stored.put_away()
+            writing.append(self._writer.submit(self._write, stored, generation, memory, copying))
         errors += [each.result() for each in writing]
         if found := [error for error in errors if error is not None]:
             raise found[0]
@@ -239,22 +233,18 @@ class File(Host):
         self._records.write(len(vectors), generation, memory)
         self._records.sync()
 
-    def _read_next(self, vector: ShardedVector, read: bool) -> tuple[torch.Tensor, OSError | None]:
-        place = self._places[vector]
+    def _read_next(self, stored: Stored, read: bool) -> tuple[torch.Tensor, OSError | None]:
         memory = self._free.get()
         try:
             if read:
-                self._records.read(place, self.steps, memory[: self._records.sizes[place]])
+                self._records.read(stored.place, self.steps, memory[: stored.nbytes])
         except OSError as error:
             return memory, error
         return memory, None
 
-    def _write(
-        self, vector: ShardedVector, generation: int, memory: torch.Tensor, copying: Done | None
-    ) -> OSError | None:
-        place = self._places[vector]
+    def _write(self, stored: Stored, generation: int, memory: torch.Tensor, copying: Done | None) -> OSError | None:
         try:
-            self._records.write(place, generation, memory[: self._records.sizes[place]])
+            self._records.write(stored.place, generation, memory[: stored.nbytes])
         except OSError as error:
             return error
         finally:
@@ -267,7 +257,7 @@ class File(Host):
         if copying is not None:
             with torch.cuda.device(self._device) if self._device.type == "cuda" else nullcontext():
                 copying.result()
-                self.settle()
+                self.wait()
 
     def _commit(self, generation: int) -> None:
         self._records.commit(generation, {"counts": self._counts()})
@@ -281,100 +271,42 @@ class File(Host):
 
     def _bring_all_back(self) -> None:
         """Have the device's shards, if it has any, say what the file says."""
-        for vector in () if self.parameters_elsewhere else self._places:
-            with self.at_hand(vector):
+        for vector in () if self.parameters_elsewhere else self._stored:
+            with self.loaded(vector):
                 self.link.to_device(vector.shard, vector.master.detach())
-                self.settle()
+                self.wait()
 
-    # ---- the states of one vector, in memory and away
-
-    def _view(self, vector: ShardedVector, memory: torch.Tensor, name: str) -> torch.Tensor:
-        """A part of a record in ``memory``."""
-        begin, (kind, nbytes) = self._begins(vector)[name], self._parts(vector)[name]
-        return memory[begin : begin + nbytes].view(kind)
-
-    def _begins(self, vector: ShardedVector) -> dict[str, int]:
-        """Where in a record each part begins."""
-        parts = self._parts(vector)
-        return dict(zip(parts, accumulate((nbytes for _, nbytes in parts.values()), initial=0), strict=False))
-
-    def _show(self, vector: ShardedVector, memory: torch.Tensor) -> None:
-        """Let the optimizer find the vector's master, and its states if it has been stepped, in ``memory``."""
-        vector.master.data = self._view(vector, memory, "master")
-        states = self._optimizer.state.get(vector.master)
-        for key in self._keys[vector]:
-            if states and key in states:
-                states[key] = self._view(vector, memory, key)
-
-    def _store(self, vector: ShardedVector, memory: torch.Tensor) -> None:
-        """Have ``memory`` hold what the optimizer may have put elsewhere: new states, and the parameters' type."""
-        states = self._optimizer.state.get(vector.master, {})
-        for key in self._keys[vector]:
-            if key in states:
-                place = self._view(vector, memory, key)
-                if states[key].dtype != place.dtype:
-                    raise TypeError(
-                        f"{key} is {states[key].dtype}; states in files have the type of the masters, {place.dtype}"
-                    )
-                if states[key].data_ptr() != place.data_ptr():
-                    place.copy_(states[key])
-        self._store_parameters(vector, memory, vector.master.detach())
-
-    def _store_parameters(self, vector: ShardedVector, memory: torch.Tensor, master: torch.Tensor) -> None:
-        if "parameters" in self._parts(vector):
-            self._view(vector, memory, "parameters").copy_(master)
-
-    def _put_away(self, vector: ShardedVector) -> None:
-        """The memory of the vector's master and states belongs to others now."""
-        vector.master.data = vector.master.new_empty(0)
-        states = self._optimizer.state.get(vector.master, {})
-        for key in self._keys[vector]:
-            if key in states:
-                states[key] = vector.master.new_empty(0)
-        if self.parameters_elsewhere:
-            vector.shard = vector.shard.new_empty(0)
+    # ---- one vector
 
     @contextmanager
-    def at_hand(self, vector: ShardedVector) -> Iterator[None]:
-        place = self._places[vector]
-        memory = aligned_memory(self._records.sizes[place])  # of its own: who read may keep it
-        self._records.read(place, self.steps, memory)
-        self._show(vector, memory)
+    def loaded(self, vector: ShardedVector) -> Iterator[None]:
+        stored = self._stored[vector]
+        memory = aligned_memory(stored.nbytes)  # of its own: who read may keep it
+        self._records.read(stored.place, self.steps, memory)
+        stored.show(memory)
         try:
             yield
         finally:
-            self._put_away(vector)
+            stored.put_away()
 
-    def fetch(self, vector: ShardedVector, into: torch.Tensor) -> None:
+    def load_shard(self, vector: ShardedVector, into: torch.Tensor) -> None:
         if not self.parameters_elsewhere:
-            super().fetch(vector, into)
+            super().load_shard(vector, into)
             return
-        parts = self._parts(vector)
-        name = "parameters" if "parameters" in parts else "master"
-        begin, (kind, nbytes) = self._begins(vector)[name], parts[name]
-        memory = self._records.read_part(self._places[vector], self.steps, begin, begin + nbytes)
-        self.link.to_device(into, memory.view(kind))
+        stored = self._stored[vector]
+        name = stored.name_of_parameters
+        memory = self._records.read_part(stored.place, self.steps, *stored.bytes_of(name))
+        self.link.to_device(into, memory.view(stored.parts[name][0]))
 
-    def bring_back(self, vector: ShardedVector) -> None:
+    def write_back(self, vector: ShardedVector) -> None:
         copying = self._copying.pop(vector, None)
         if copying is not None:
             copying.result()
 
-    # ---- what is not sharded: the optimizer's step counts
-
     def _counts(self) -> list[dict[str, float] | None]:
-        """Of each vector that has been stepped: ``{name: number}`` of the states that are one number."""
-        counts: list[dict[str, float] | None] = []
-        for vector in self._places:
-            states = self._optimizer.state.get(vector.master)
-            numbers = {key: float(value) for key, value in (states or {}).items() if key not in self._keys[vector]}
-            counts.append(numbers if states else None)
-        return counts
+        """Of each vector, the optimizer's step counts."""
+        return [stored.counts() for stored in self._stored.values()]
 
     def _set_counts(self, counts: list[dict[str, float] | None]) -> None:
-        for vector, given in zip(self._places, counts, strict=True):
-            self._optimizer.state.pop(vector.master, None)
-            if given is not None:
-                away = {key: vector.master.new_empty(0) for key in self._keys[vector]}
-                numbers = {key: torch.tensor(value) for key, value in given.items()}
-                self._optimizer.state[vector.master] = away | numbers
+        for stored, given in zip(self._stored.values(), counts, strict=True):
+            stored.set_counts(given)

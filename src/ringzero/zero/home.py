@@ -35,10 +35,10 @@ class Device:
     delayed = False  # whether a step goes on when ``step`` has returned
     parameters_elsewhere = False  # whether shards of parameters, too, are not on the device
 
-    def settle_in(self, model: Any, elements: int) -> None:
+    def check(self, model: Any, elements: int) -> None:
         """Called once, before any vector: ``model`` is about to have shards of ``elements`` here. May refuse it."""
 
-    def furnish(self, vectors: list[ShardedVector], optimizer: torch.optim.Optimizer) -> None:
+    def attach(self, vectors: list[ShardedVector], optimizer: torch.optim.Optimizer) -> None:
         """Called when ``optimizer`` has the masters of ``vectors``, and again with all vectors when some were added."""
 
     def check_takes_more(self) -> None:
@@ -52,15 +52,15 @@ class Device:
         """What the optimizer steps: of ``original``, the shard before it got the type of the module."""
         return torch.nn.Parameter(shard if shard.dtype == original.dtype else original.clone())
 
-    def keep(self, vector: ShardedVector, reduced: torch.Tensor) -> torch.Tensor:
+    def accumulate(self, vector: ShardedVector, reduced: torch.Tensor) -> torch.Tensor:
         """Add a shard that was ``reduced`` to the vector's earlier one, if any. Returns where the sum is."""
         return reduced if vector.reduced is None else vector.reduced.to(vector.master.dtype).add_(reduced)
 
-    def fetch(self, vector: ShardedVector, into: torch.Tensor) -> None:
+    def load_shard(self, vector: ShardedVector, into: torch.Tensor) -> None:
         """Copy this rank's part of the parameters ``into`` their place on the device."""
         into.copy_(vector.shard)
 
-    def settle(self) -> None:
+    def wait(self) -> None:
         """Wait until gradients that were kept can be read."""
 
     def step(self, optimizer: torch.optim.Optimizer, vectors: list[ShardedVector]) -> None:
@@ -71,7 +71,7 @@ class Device:
         for vector in vectors:
             vector.master.grad = None
 
-    def change(self, vectors: list[ShardedVector], of_vector: Callable[[ShardedVector], None]) -> None:
+    def update(self, vectors: list[ShardedVector], of_vector: Callable[[ShardedVector], None]) -> None:
         """Call ``of_vector`` for each vector; it may write to the master and to the optimizer's states."""
         for vector in vectors:
             of_vector(vector)
@@ -81,17 +81,17 @@ class Device:
         vector.take_over_whole(vector.master.detach().to(vector.whole.dtype))
 
     @contextmanager
-    def at_hand(self, vector: ShardedVector) -> Iterator[None]:
+    def loaded(self, vector: ShardedVector) -> Iterator[None]:
         """Inside, the master and the optimizer's states can be read."""
         yield
 
-    def holds(self, vector: ShardedVector, states: Iterable[torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
+    def sizes(self, vector: ShardedVector, states: Iterable[torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
         """The tensors of a shard, and the tier that each is in: ``states`` are the optimizer's."""
         for tensor in (vector.shard, vector.master, vector.reduced, *states):
             if tensor is not None:
                 yield "device", tensor
 
-    def bring_back(self, vector: ShardedVector) -> None:
+    def write_back(self, vector: ShardedVector) -> None:
         """Have the shard say what the master says."""
         if vector.shard.dtype != vector.master.dtype:
             vector.shard.copy_(vector.master)
@@ -129,7 +129,7 @@ class Host(Device):
         self._stepping: Done | None = None  # a delayed step that goes on
         self._steps = Thread()
 
-    def settle_in(self, model: Any, elements: int) -> None:
+    def check(self, model: Any, elements: int) -> None:
         if self._queue is not None:
             raise ValueError(f"this {type(self).__name__} belongs to another model already; make one for each model")
         if self.parameters_elsewhere and "parameters" in model.keeps_whole:
@@ -167,7 +167,7 @@ class Host(Device):
         is_shard = self.parameters_elsewhere and shard.dtype == original.dtype
         return torch.nn.Parameter(shard if is_shard else self._copy_of(original))
 
-    def keep(self, vector: ShardedVector, reduced: torch.Tensor) -> torch.Tensor:
+    def accumulate(self, vector: ShardedVector, reduced: torch.Tensor) -> torch.Tensor:
         earlier = vector.reduced
         if earlier is None:
             into = self._gradient_memory(vector, reduced)
@@ -186,23 +186,23 @@ class Host(Device):
         turns.rotate()
         return turns[0]
 
-    def fetch(self, vector: ShardedVector, into: torch.Tensor) -> None:
+    def load_shard(self, vector: ShardedVector, into: torch.Tensor) -> None:
         if self.parameters_elsewhere:
             self.link.to_device(into, vector.shard)
         else:
-            super().fetch(vector, into)
+            super().load_shard(vector, into)
 
-    def holds(self, vector: ShardedVector, states: Iterable[torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
+    def sizes(self, vector: ShardedVector, states: Iterable[torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
         yield "host" if self.parameters_elsewhere else "device", vector.shard
         for tensor in (vector.master, *self._gradients.get(vector, ()), *states):
             yield "host", tensor
 
-    def settle(self) -> None:
+    def wait(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.current_stream(self._device).synchronize()
 
     def step(self, optimizer: torch.optim.Optimizer, vectors: list[ShardedVector]) -> None:
-        self.settle()
+        self.wait()
         gradients = [vector.reduced for vector in vectors]
         if not self.delayed:
             self._step_each(optimizer, vectors, gradients, then=self._start_copying)
@@ -210,7 +210,7 @@ class Host(Device):
         self.finish()
         for vector in vectors:
             self._to_device(vector)  # what the step before made
-        self.settle()
+        self.wait()
         optimizer.step()  # there are no gradients: it only lets schedulers know of a step
         self._stepping = self._steps.submit(partial(self._step_each, _as_it_is_now(optimizer), vectors, gradients))
 
@@ -232,12 +232,12 @@ class Host(Device):
             stepping, self._stepping = self._stepping, None
             stepping.result()
 
-    def change(self, vectors: list[ShardedVector], of_vector: Callable[[ShardedVector], None]) -> None:
+    def update(self, vectors: list[ShardedVector], of_vector: Callable[[ShardedVector], None]) -> None:
         self.finish()
-        super().change(vectors, of_vector)
+        super().update(vectors, of_vector)
 
     @contextmanager
-    def at_hand(self, vector: ShardedVector) -> Iterator[None]:
+    def loaded(self, vector: ShardedVector) -> Iterator[None]:
         self.finish()
         yield
 
@@ -254,7 +254,7 @@ class Host(Device):
         if vector.shard.data_ptr() != master.data_ptr():
             self.link.to_device(vector.shard, master)
 
-    def bring_back(self, vector: ShardedVector) -> None:
+    def write_back(self, vector: ShardedVector) -> None:
         if self._stepping is not None:
             return  # what the step before made is there; this one goes on
         copying = self._copying.pop(vector, None)

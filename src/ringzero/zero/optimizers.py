@@ -9,8 +9,9 @@ from weakref import ref
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from ringzero.data_parallel.replica import replica_of
-from ringzero.zero.muon import Muon, embeddings_of, split
+from ringzero.data_parallel.hooked import replica_of
+from ringzero.zero.matrices import embeddings_of, split
+from ringzero.zero.muon import Muon
 
 _NAMES = (
     "ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD",

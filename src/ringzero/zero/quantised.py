@@ -13,14 +13,15 @@ Masters stay exact: every gather quantises them anew, and errors of weights do n
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
 import torch.distributed as dist
 
 from ringzero.collectives.formats import Blocks, Float, Format, chunks_of, encoded, to_all, to_owners
-from ringzero.zero.travel import Travel
-from ringzero.zero.two_level import Flat, NewGroup, levels
+from ringzero.zero.transport import Flat, OfOwner, Transport
+from ringzero.zero.two_level import NewGroup, levels
 
 FORMATS: dict[str, Callable[[int], Format]] = {
     "bf16": lambda block: Float(torch.bfloat16),
@@ -60,54 +61,51 @@ class ZeroPlusPlus:
 
     def travel(
         self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat, reduces: bool = True, gathers: bool = True
-    ) -> Travel:
+    ) -> OfOwner:
         node, across = levels(group, self.ranks_per_node)
         weights, gradients = (
             None if name is None else FORMATS[name](self.block) for name in (self.weights, self.gradients)
         )
-        return Quantised(
-            flat(group),
-            weights,
-            gradients,
-            exchanges=[new_group(node), new_group(across)] if gradients is not None and reduces else [],
-            in_node=flat(new_group(node)) if self.secondary and gathers else None,
-        )
+        exchanges = [new_group(node), new_group(across)] if gradients is not None and reduces else []
+        in_node = flat(new_group(node), None) if self.secondary and gathers else None
+
+        def of_owner(owner: int | None) -> Transport:
+            travels = flat(group, owner)
+            if owner is not None:
+                return travels
+            if gradients is not None:
+                travels = travels._replace(reduce=partial(_reduce, gradients, group, exchanges))
+            if weights is not None:
+                travels = travels._replace(gather=partial(_gather, weights, group))
+            return travels._replace(in_node=in_node)
+
+        return of_owner
 
 
-class Quantised(Travel):
-    """Vectors travel as ``plain`` has it, their weights and gradients in formats of fewer bits, or None.
+def _gather(weights: Format, group: dist.ProcessGroup, whole: torch.Tensor) -> None:
+    to_all(weights, chunks_of(whole, group.size()), group)
 
-    Gradients are exchanged in one group of ``exchanges`` after the other. ``in_node`` gathers second shards.
-    """
 
-    def __init__(self, plain: Travel, weights: Format | None, gradients: Format | None,
-                 exchanges: list[dist.ProcessGroup], in_node: Travel | None):  # fmt: skip
-        self.plain, self.group, self.weights, self.gradients = plain, plain.group, weights, gradients
-        self.exchanges, self.in_node = [group for group in exchanges if group.size() > 1], in_node
+def _reduce(
+    format: Format, group: dist.ProcessGroup, exchanges: list[dist.ProcessGroup], gradient: torch.Tensor
+) -> torch.Tensor:
+    """Exchange in one group of ``exchanges`` after the other."""
+    parts = [chunk.float() for chunk in chunks_of(gradient, group.size())]
+    for each in exchanges:  # in a node, what is for any rank of the same place goes to the neighbour there
+        if each.size() > 1:
+            parts = _exchange(format, parts, each)
+    (shard,) = parts
+    return shard.to(gradient.dtype)
 
-    def gather(self, whole: torch.Tensor) -> None:
-        if self.weights is None:
-            self.plain.gather(whole)
-        else:
-            to_all(self.weights, chunks_of(whole, self.group.size()), self.group)
 
-    def reduce(self, gradient: torch.Tensor) -> torch.Tensor:
-        if self.gradients is None:
-            return self.plain.reduce(gradient)
-        chunks = [chunk.float() for chunk in chunks_of(gradient, self.group.size())]
-        for group in self.exchanges:  # in a node, what is for any rank of the same place goes to the neighbour there
-            chunks = self._exchange(self.gradients, chunks, group)
-        (shard,) = chunks
-        return shard.to(gradient.dtype)
-
-    def _exchange(self, format: Format, chunks: list[torch.Tensor], group: dist.ProcessGroup) -> list[torch.Tensor]:
-        """Send every n-th chunk to a rank of the group, of n ranks. Returns the sums of what is for this one."""
-        ranks, rank = group.size(), group.rank()
-        parts = [torch.cat(chunks[place::ranks]) for place in range(ranks)]
-        arrived = to_owners(encoded(format, parts), group)
-        numel = parts[rank].numel()
-        summed = sum(  # this rank's own part, which did not travel, is exact
-            parts[rank] if sender == rank else format.decode(row, numel) for sender, row in enumerate(arrived)
-        )
-        assert isinstance(summed, torch.Tensor)
-        return list(summed.split([chunk.numel() for chunk in chunks[rank::ranks]]))
+def _exchange(format: Format, chunks: list[torch.Tensor], group: dist.ProcessGroup) -> list[torch.Tensor]:
+    """Send every n-th chunk to a rank of the group, of n ranks. Returns the sums of what is for this one."""
+    ranks, rank = group.size(), group.rank()
+    parts = [torch.cat(chunks[place::ranks]) for place in range(ranks)]
+    arrived = to_owners(encoded(format, parts), group)
+    numel = parts[rank].numel()
+    summed = sum(  # this rank's own part, which did not travel, is exact
+        parts[rank] if sender == rank else format.decode(row, numel) for sender, row in enumerate(arrived)
+    )
+    assert isinstance(summed, torch.Tensor)
+    return list(summed.split([chunk.numel() for chunk in chunks[rank::ranks]]))

@@ -74,7 +74,9 @@ class ZeroStage3(ZeroModel):
         super().__init__(module, optimizer, units=chosen, **options)
         self.prefetch = prefetch if window is None else window - 1
         gathers_in = self._new_group(self.group)  # they need not queue behind reductions
-        self._travel_of_gathers = self._new_travel(gathers_in, reduces=False)
+        self.gathers_of = self.transports(group=gathers_in, reduces=False)
+        for vector in self.vectors():
+            vector.gathers = self.gathers_of(vector.layout.owner)
         self._make_gatherer()
         if units is None and self.group.rank() == 0:
             print(f"ZeroStage3 gathers, by units and their parameters: {in_words(self._parts())}", file=sys.stderr)
@@ -83,10 +85,9 @@ class ZeroStage3(ZeroModel):
         return parameters_of(cast(list, self.units), self.module, self.trained)
 
     def _make_gatherer(self) -> None:
-        parts, travel = self._parts(), self._travel_of_gathers
         self.gatherer = Gatherer(
-            self.module, parts, self.vectors, self.group, travel, self.prefetch, self.find_unused
-        )  # fmt: skip
+            self.module, self._parts(), self.vectors(), self.group, self.prefetch, self.find_unused
+        )
 
     def add_param_group(self, group: dict) -> None:
         super().add_param_group(group)
@@ -100,7 +101,7 @@ class ZeroStage3(ZeroModel):
         )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        cast(Gatherer, self.gatherer).gather_outside_of_compiled()
+        cast(Gatherer, self.gatherer).compiled.gather_outside()
         return super().forward(*args, **kwargs)
 
     # Whoever compiles the whole model finds its parameters empty. A unit that was compiled before stays compiled.

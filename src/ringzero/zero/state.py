@@ -14,8 +14,9 @@ from ringzero.zero.gone import readable
 from ringzero.zero.together import together
 
 
-def of_module(model):
-    """``module.state_dict()``, whole, the trained parameters in the precision they are stepped in."""
+def state_dict(model):
+    """The module's ``state_dict``, whole on every rank, trained parameters in the precision they are stepped in."""
+    model.heed_data()
     trained = trained_values(model)
     aliases = trained_aliases(model)
     return {key: trained[aliases[key]] if key in aliases else value for key, value in untrained(model).items()}
@@ -44,15 +45,25 @@ def here(model):
 def trained_values(model):
     """``{name: tensor}`` of the trained parameters, whole, in the precision they are stepped in."""
     trained = {}
-    for vector in model.vectors:
-        with model.home.at_hand(vector):
+    for vector in model.vectors():
+        with model.home.loaded(vector):
             trained |= whole(vector, vector.master.detach())
     return trained
 
 
 @torch.no_grad()
-def into_module(model, state):
-    """Take over a module's ``state_dict``. Raises ValueError, and changes nothing, where it does not fit."""
+def load_state_dict(model, state, strict=True, assign=False):
+    """Take over a module's ``state_dict``. Raises ValueError, and changes nothing, where it does not fit.
+
+    Raises TypeError for what torch's may do and this does not: leave some as they are, or assign new parameters.
+    """
+    if assign:
+        raise TypeError(
+            f"assign is {assign}, and the parameters of a {type(model).__name__} lie in vectors that are sharded; "
+            "leave it out, and the values are copied there"
+        )
+    if not strict:
+        raise TypeError(f"strict is {strict}, and all ranks take over all; give model.state_dict() | state")
     shapes, aliases, ours = trained_shapes(model), trained_aliases(model), here(model)
     fits = {key: shapes[aliases[key]] if key in aliases else tuple(value.shape) for key, value in ours.items()}
     together(model.group, lambda: check_fit(fits, {key: tuple(value.shape) for key, value in state.items()}))
@@ -63,11 +74,11 @@ def into_module(model, state):
     )
 
 
-def of_optimizer(model):
-    """The ``state_dict`` of an optimizer over the whole parameters, numbered group after group."""
+def optimizer_state_dict(model):
+    """The optimizer's ``state_dict``, whole on every rank, as of one process, numbered group after group."""
     number, states = _numbers(model), {}
-    for vector in model.vectors:
-        with model.home.at_hand(vector):
+    for vector in model.vectors():
+        with model.home.loaded(vector):
             for key, value in model.optimizer.state.get(vector.master, {}).items():
                 values = whole(vector, value) if value.dim() else {name: value.clone() for name in vector.parameters}
                 for name in vector.parameters:
@@ -80,8 +91,11 @@ def of_optimizer(model):
 
 
 @torch.no_grad()
-def into_optimizer(model, state):
-    """Take over an optimizer's ``state_dict``. Raises ValueError, and changes nothing, where it does not fit."""
+def load_optimizer_state_dict(model, state):
+    """Take over an ``optimizer_state_dict``, or one of a plain optimizer over the same parameters.
+
+    Raises ValueError, and changes nothing, where it does not fit.
+    """
     number, keys = _numbers(model), model.sharded_keys
     if not state["state"]:  # of an optimizer that has not made a step
         keys = dict.fromkeys(keys, set())
@@ -103,7 +117,7 @@ def into_optimizer(model, state):
         )
         model.optimizer.state[vector.master] = states
 
-    model.home.change(model.vectors, take)
+    model.home.update(model.vectors(), take)
 
 
 def _states_of(vector, keys, given):
@@ -136,7 +150,7 @@ def shard(vector, read):
 
 
 def trained_shapes(model):
-    return {name: shape for vector in model.vectors for name, shape in vector.layout.parameters}
+    return {name: shape for vector in model.vectors() for name, shape in vector.layout.parameters}
 
 
 def trained_aliases(model):

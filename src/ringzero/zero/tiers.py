@@ -13,10 +13,10 @@ def resident(model: ZeroModel) -> dict[str, int]:
     are not trained, are not part of it.
     """
     held: dict[str, dict[int, int]] = {tier: {} for tier in TIERS}
-    for vector in model.vectors:
+    for vector in model.vectors():
         states = [value for value in model.optimizer.state.get(vector.master, {}).values() if value.dim()]
         on_device = [t for t in (vector.whole, vector.gradient, vector.secondary) if t is not None]
-        for tier, tensor in [*(("device", t) for t in on_device), *model.home.holds(vector, states)]:
+        for tier, tensor in [*(("device", t) for t in on_device), *model.home.sizes(vector, states)]:
             storage = tensor.untyped_storage()
             held[tier][storage._cdata] = storage.nbytes()
     total = {tier: sum(sizes.values()) for tier, sizes in held.items()}

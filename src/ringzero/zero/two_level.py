@@ -7,6 +7,7 @@ MiCS, Zhang et al., VLDB 16 (2022). Gathers stay inside a node. Of the gradients
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
@@ -14,10 +15,9 @@ import torch
 import torch.distributed as dist
 
 from ringzero.collectives import all_reduce
-from ringzero.zero.travel import Travel
+from ringzero.zero.transport import Flat, OfOwner, Transport
 
 NewGroup = Callable[[dist.ProcessGroup], dist.ProcessGroup]  # of the same ranks, for one model alone
-Flat = Callable[[dist.ProcessGroup], Travel]  # how vectors travel inside a group
 
 
 class Policy(Protocol):
@@ -27,8 +27,15 @@ class Policy(Protocol):
 
     def travel(
         self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat, reduces: bool = True, gathers: bool = True
-    ) -> Travel:
+    ) -> OfOwner:
         """How vectors travel in ``group``, on groups that ``new_group`` makes, to reduce, to gather or both."""
+
+
+def transports(
+    travel: Policy | None, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat, **what: bool
+) -> OfOwner:
+    """Those of ``travel``, or ``flat`` ones if there is no such policy."""
+    return partial(flat, group) if travel is None else travel.travel(group, new_group, flat, **what)
 
 
 class Levels(NamedTuple):
@@ -80,25 +87,19 @@ class Hybrid:
 
     def travel(
         self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat, reduces: bool = True, gathers: bool = True
-    ) -> Travel:
+    ) -> OfOwner:
         node, across = levels(group, self.ranks_per_node)
-        return Replicated(flat(new_group(node)), new_group(across) if reduces else across)
+        inside, across = new_group(node), new_group(across) if reduces else across
+        return lambda owner: replicated(flat(inside, owner), across)
 
 
-class Replicated(Travel):
+def replicated(inside: Transport, across: dist.ProcessGroup) -> Transport:
     """Vectors travel ``inside`` a group, and their reduced shards are summed ``across`` such groups."""
 
-    def __init__(self, inside: Travel, across: dist.ProcessGroup):
-        self.inside, self.across, self.group = inside, across, inside.group
-
-    def reduce(self, gradient: torch.Tensor) -> torch.Tensor:
-        shard = self.inside.reduce(gradient)
-        if self.across.size() > 1 and shard.numel():
-            all_reduce(shard, algorithm="auto", group=self.across)
+    def reduce(gradient: torch.Tensor) -> torch.Tensor:
+        shard = inside.reduce(gradient)
+        if across.size() > 1 and shard.numel():
+            all_reduce(shard, algorithm="auto", group=across)
         return shard
 
-    def gather(self, whole: torch.Tensor) -> None:
-        self.inside.gather(whole)
-
-    def for_owner(self, owner: int) -> Travel:
-        return Replicated(self.inside.for_owner(owner), self.across)
+    return inside._replace(reduce=reduce)

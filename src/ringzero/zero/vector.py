@@ -1,7 +1,7 @@
 """A sharded vector: parameters that travel together, their gradients, and the shards of both that this rank owns."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -11,18 +11,8 @@ from ringzero.data_parallel.vector import Vector, dense
 from ringzero.record.memory import label
 from ringzero.zero.gone import InShards, give_back, take_away
 from ringzero.zero.sharding import Layout
-from ringzero.zero.travel import Travel
+from ringzero.zero.transport import Transport
 from ringzero.zero.watched import end_watch, may_be_written, watch
-
-
-class Keeper(Protocol):
-    """Where a vector's shards are kept: see ``home.py``."""
-
-    def shard(self, part: torch.Tensor, own: bool) -> torch.Tensor: ...
-    def master(self, original: torch.Tensor, shard: torch.Tensor) -> Parameter: ...
-    def keep(self, vector: "ShardedVector", reduced: torch.Tensor) -> torch.Tensor: ...
-    def fetch(self, vector: "ShardedVector", into: torch.Tensor) -> None: ...
-    def heed(self, vector: "ShardedVector") -> None: ...
 
 
 class ShardedVector(Vector):
@@ -34,19 +24,21 @@ class ShardedVector(Vector):
                    ``dtype``
     ``gradient``   this rank's gradients over the number of ``ranks``, as they come in; or None
     ``reduced``    this rank's shard of their sum over the ranks, in the memory of ``gradient`` or in its own; or None
-    ``secondary``  this rank's part of the parameters when only its node shares them, as the travel wants it; or None
+    ``secondary``  this rank's part of the parameters when only its node shares them, for ``in_node``; or None
 
-    It is cut among the ranks of ``group``, which may be some of the ``ranks``; with an ``owner`` it is that rank's.
+    It is reduced by ``transport``, and gathered by ``gathers`` if that is another one. It is cut among the ranks of the
+    transport's group, which may be some of the ``ranks``; with an ``owner`` it is that rank's.
     """
 
-    def __init__(self, parameters: Mapping[str, Parameter], group: dist.ProcessGroup, home: Keeper,
-                 dtype: torch.dtype | None = None, own_shard: bool = False,
+    def __init__(self, parameters: Mapping[str, Parameter], transport: Transport, home: Any, *,
+                 gathers: Transport | None = None, dtype: torch.dtype | None = None, own_shard: bool = False,
                  ranks: int | None = None, owner: int | None = None):  # fmt: skip
+        group = transport.group
         self.reduced: torch.Tensor | None = None
         self._earlier: torch.Tensor | None = None  # what ``reduced`` was before a reduction that is on its way
         self.added: set[Parameter] = set()  # whose gradients are in ``gradient`` and not in ``reduced`` yet
         super().__init__(parameters, ranks or group.size())
-        self.group, self.home = group, home
+        self.transport, self.gathers, self.home = transport, gathers or transport, home
         shapes = tuple((name, tuple(p.shape)) for name, p in self.parameters.items())
         self.layout = Layout(shapes, group.size(), owner)
         self.owned = self.layout.shard(group.rank())
@@ -56,16 +48,20 @@ class ShardedVector(Vector):
         self.own_shard = own_shard
         self.master = home.master(original[self.owned], self.shard)
         self._mark_of_master: InShards | None = None
-        self._is_copied = own_shard or not _share_memory(self.master, self.whole)
+        self.master_has_own_memory = own_shard or not _share_memory(self.master, self.whole)
         self.secondary: torch.Tensor | None = None
         self.used = False  # whether a gradient came since ``forget_gradient``, on this rank or on another
         self._nothing = self.whole.new_empty(0)
         self._note_versions()
         self.show_whole()
-        if self._is_copied and not own_shard:
+        if self.master_has_own_memory and not own_shard:
             for parameter in self._shapes:
                 watch(parameter)
         self._in_shards = {p: InShards.of(name, self.whole, p.shape) for name, p in self.parameters.items()}
+
+    @property
+    def group(self) -> dist.ProcessGroup:
+        return self.transport.group
 
     def expect_gradients(self) -> None:
         """A backward pass begins: every gradient is still missing, and autograd may put it where it likes."""
@@ -156,24 +152,21 @@ class ShardedVector(Vector):
         if self.gradient is not None and self.gradient.dtype != self.whole.dtype:
             self._hold_as(self.whole.dtype)
 
-    def reduce(self, travel: Travel, arrived: Callable[[torch.Tensor], object] = lambda shard: None) -> None:
+    def reduce(self, arrived: Callable[[torch.Tensor], object] = lambda shard: None) -> None:
         """Add this rank's shard of the sum of all ranks' ``gradient`` to ``reduced``; the rest of it is worthless.
 
         ``arrived`` is shown the shard first. Another stream may run this. What it reads is kept until the caller has
         waited and calls ``let_go`` or ``free_gradient``: the caller's stream would take memory that is free at once.
         """
         assert self.gradient is not None  # it is full
-        shard = self._route(travel).reduce(self.gradient)
+        shard = self.transport.reduce(self.gradient)
         arrived(shard)
-        self._earlier, self.reduced = self.reduced, self.home.keep(self, shard)
+        self._earlier, self.reduced = self.reduced, self.home.accumulate(self, shard)
         self.added = set()
 
     def let_go(self) -> None:
         """What was reduced is there."""
         self._earlier = None
-
-    def _route(self, travel: Travel) -> Travel:
-        return travel if self.layout.owner is None else travel.for_owner(self.layout.owner)
 
     def free_gradient(self) -> None:
         """Keep this rank's shard of the sum alone."""
@@ -204,22 +197,23 @@ class ShardedVector(Vector):
             self.forget_gradient()
         self.reduced = reduced
 
-    def gather(self, travel: Travel) -> None:
+    def gather(self) -> None:
         """Fill ``whole`` with all ranks' shards."""
+        in_node = self.gathers.in_node
         label(self.whole, "parameters")
-        if self.secondary is not None and travel.in_node is not None:
-            self.whole[self._of_node(travel.in_node)] = self.secondary
-            travel.in_node.gather(self.whole)
+        if self.secondary is not None and in_node is not None:
+            self.whole[self._of_node(in_node)] = self.secondary
+            in_node.gather(self.whole)
             return
         if self.own_shard:
             label(self.shard, "parameters")
-            self.home.fetch(self, self.whole[self.owned])
-        self._route(travel).gather(self.whole)
-        if travel.in_node is not None:
-            self.secondary = self.whole[self._of_node(travel.in_node)].clone()
+            self.home.load_shard(self, self.whole[self.owned])
+        self.gathers.gather(self.whole)
+        if in_node is not None:
+            self.secondary = self.whole[self._of_node(in_node)].clone()
             label(self.secondary, "parameters")
 
-    def _of_node(self, in_node: Travel) -> slice:
+    def _of_node(self, in_node: Transport) -> slice:
         """The part of ``whole`` that this rank has where its node alone shares it."""
         return Layout(self.layout.parameters, in_node.group.size()).shard(in_node.group.rank())
 
@@ -278,7 +272,7 @@ class ShardedVector(Vector):
 
     def overwritten(self) -> list[str]:
         """Names of parameters that were written to in place while another copy is the one that counts."""
-        return [n for n, p in self.parameters.items() if self._is_copied and p._version != self._versions[n]]
+        return [n for n, p in self.parameters.items() if self.master_has_own_memory and p._version != self._versions[n]]
 
 
 def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:

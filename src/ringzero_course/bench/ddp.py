@@ -64,7 +64,7 @@ def trainer(which, model, group):
     if which == "torch":
         module = torch.nn.parallel.DistributedDataParallel(module, process_group=group, bucket_cap_mb=BUCKET_MIB)
     elif which == "optimizer overlapped":
-        module = DistributedDataParallel(module, group=group, bucket_cap_mb=BUCKET_MIB, step=optimizer)
+        module = DistributedDataParallel(module, group=group, bucket_cap_mb=BUCKET_MIB, optimizer=optimizer)
         after = None
     elif which == "ours":
         module = DistributedDataParallel(module, group=group, bucket_cap_mb=BUCKET_MIB)

@@ -103,13 +103,13 @@ def update_seconds(link, steps):
     from ringzero.zero import Host
 
     model = _model(Host(bytes_per_second=link))
-    masters = [torch.nn.Parameter(vector.master.detach().clone()) for vector in model.vectors]
+    masters = [torch.nn.Parameter(vector.master.detach().clone()) for vector in model.vectors()]
     alone = torch.optim.AdamW(masters, lr=1e-4, fused=True)
-    copies = [sum(vector.shard.nbytes for vector in model.vectors) / link] * steps
+    copies = [sum(vector.shard.nbytes for vector in model.vectors()) / link] * steps
     step, adam = [], []
     for turn in range(-2, steps):
         model(torch.randn(4, WIDTH)).square().mean().backward()
-        for master, vector in zip(masters, model.vectors, strict=True):
+        for master, vector in zip(masters, model.vectors(), strict=True):
             master.grad = vector.reduced.clone()
         took = _seconds(model.step), _seconds(alone.step)
         model.zero_grad()

@@ -27,8 +27,9 @@ from torch.nn import Module
 from torch.utils.weak import WeakIdKeyDictionary
 
 from ringzero.data_parallel.executor import Done, queue_of
+from ringzero.data_parallel.hooked import replica_of
 from ringzero.data_parallel.in_order import Wait
-from ringzero.data_parallel.replica import Replica, replica_of
+from ringzero.data_parallel.replica import Replica
 from ringzero.unsynced.end_to_end import joined, views
 
 

@@ -1,0 +1,81 @@
+"""Have the ranks' modules be alike: what may not differ when one is wrapped, and what rank 0 has for all."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from itertools import zip_longest
+
+import torch
+import torch.distributed as dist
+from torch.nn import Module
+from torch.utils.weak import WeakIdKeyDictionary
+
+from ringzero.collectives.torchs import contiguous, write
+
+# {buffer: (its version after the last ``broadcast_changes``, whether somebody wrote to it before that)}
+_known = WeakIdKeyDictionary()
+
+
+def check_alike(module: Module, unused: Collection[str], group: dist.ProcessGroup) -> set[str]:
+    """Raise ValueError, on every rank, naming the first parameter or buffer in which a rank differs from rank 0.
+
+    Those that are ``unused`` may differ. Returns the names of those that do.
+    """
+    tensors = [*module.named_parameters(), *module.named_buffers()]
+    mine = {name: f"{name}: {tuple(t.shape)} {t.dtype}{' trained' * t.requires_grad}" for name, t in tensors}
+    everyone: list[dict[str, str]] = [{}] * group.size()
+    dist.all_gather_object(everyone, mine, group=group)
+    for rank, theirs in enumerate(everyone):
+        used = ([text for name, text in each.items() if name not in unused] for each in (everyone[0], theirs))
+        for first, other in zip_longest(*used, fillvalue="nothing more"):
+            if first != other:
+                raise ValueError(f"the ranks' modules differ: rank 0 has {first}, rank {rank} has {other}")
+    return {name for name in unused if len({theirs.get(name) for theirs in everyone}) > 1}
+
+
+def refuse_renormalized(module: Module) -> None:
+    """Raise ValueError for embeddings that write to their weight in the forward pass, each rank to other rows."""
+    for name, each in module.named_modules():
+        if isinstance(each, torch.nn.Embedding | torch.nn.EmbeddingBag) and each.max_norm is not None:
+            raise ValueError(
+                f"{name or 'the module'} is an {type(each).__name__} with max_norm={each.max_norm}: its forward pass "
+                "shortens the rows that this rank's samples use, so the ranks' weights would differ. Leave max_norm "
+                "out, and shorten all rows after each step, on every rank: with torch.no_grad(): "
+                f"module.get_parameter({'.'.join(filter(None, (name, 'weight')))!r}).renorm_(2, 0, {each.max_norm})"
+            )
+
+
+def broadcast_state(tensors: Iterable[torch.Tensor], root: int, group: dist.ProcessGroup) -> None:
+    """Give every rank the ``tensors``, of any layout, of rank ``root`` of the group."""
+    for tensor in tensors:
+        with contiguous(tensor) as numbers:
+            dist.broadcast(numbers, group_src=root, group=group)
+
+
+def broadcast_changes(buffers: list[torch.Tensor], group: dist.ProcessGroup) -> None:
+    """Give every rank rank 0's ``buffers``: those of one type in one message.
+
+    Autograd may have saved one, and would see a write to it. So only those that differ are written to. To ask is to
+    wait for a GPU, so what a pass before wrote to, such as running statistics, is taken to differ again, and what
+    nobody wrote to since the last time is written to behind autograd's back.
+    """
+    kinds: dict[tuple, list[torch.Tensor]] = defaultdict(list)
+    for buffer in buffers:
+        kinds[buffer.dtype, buffer.device].append(buffer)
+    for alike in kinds.values():
+        flat = torch.cat([buffer.detach().reshape(-1) for buffer in alike])
+        dist.broadcast(flat, group_src=0, group=group)
+        if group.rank() != 0:
+            parts = flat.split([buffer.numel() for buffer in alike])
+            _take_over({b: part.view(b.shape) for b, part in zip(alike, parts, strict=True)})
+
+
+def _take_over(values: dict[torch.Tensor, torch.Tensor]) -> None:
+    unknown = None, False
+    changed = {buffer for buffer in values if _known.get(buffer, unknown)[0] != buffer._version}
+    asked = [buffer for buffer in changed if not _known.get(buffer, unknown)[1]]
+    flags = torch.stack([(buffer != values[buffer]).any() for buffer in asked]).tolist() if asked else []
+    same = {buffer for buffer, differs in zip(asked, flags, strict=True) if not differs}
+    for buffer, value in values.items():
+        if buffer not in same:
+            write(buffer if buffer in changed else buffer.data, value)
+        _known[buffer] = buffer._version, buffer in _known and buffer in changed
