@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
+import ringzero
 from ringzero import launch
 from ringzero.explain.diagnose import deadlocked, diagnose, difference
 from ringzero.explain.state import RankState
@@ -144,18 +145,23 @@ def test_the_latest_time_of_an_operation():
 
 def test_what_executor_and_recorder_agree_on():
     class Recording:
-        def begin_call(self, called):
-            return f"records {called}"
+        def begin_call(self, called, tag):
+            return f"records {called} with tag {tag}"
 
-    assert wire.begin_call(Recording())("a sum") == "records a sum"
+    assert wire.begin_call(Recording(), "a sum", 7) == "records a sum with tag 7"
     plain = object()
-    assert wire.begin_call(plain)("a sum") is plain
+    assert wire.begin_call(plain, "a sum", 7) is plain
     assert 0 <= wire.data_tag((4, "sum")) < wire.HEADER_TAG
     assert wire.data_tag((4, "sum")) != wire.data_tag((5, "sum"))
-    header = Operation("header", 0, 0.0, call=1, tag=wire.HEADER_TAG, dtype="int64")
-    (call,) = calls([header, header._replace(kind="send", tag=7, dtype="float32")])
-    assert wire.data_of(call) == (7, "float32")
-    assert wire.data_of(calls([header])[0]) is None
+
+
+def test_a_header_is_recorded_with_the_tag_of_its_data():
+    """So two ranks' calls can be compared before any data has gone."""
+    trace = launch(lambda: ringzero.all_reduce(torch.ones(2)), trace=True).trace
+    assert {op.kind for op in trace} == {"header", "send", "recv"}
+    assert len({op.tag for op in trace}) == 1
+    (call,) = calls([op for op in trace if op.rank == 0])
+    assert wire.tag_of(call) == trace[0].tag != wire.HEADER_TAG
 
 
 def test_an_export_of_nothing_has_no_events(tmp_path):

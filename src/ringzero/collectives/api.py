@@ -23,7 +23,7 @@ import torch.distributed as dist
 
 from ringzero.collectives.algorithms import ALGORITHMS
 from ringzero.collectives.auto import chosen
-from ringzero.collectives.run import REDUCE, device_of, run, run_all_to_all
+from ringzero.collectives.run import REDUCE, device_of, run
 from ringzero.collectives.schedule import chunk_bounds
 from ringzero.collectives.torchs import is_lazy
 
@@ -148,7 +148,7 @@ def all_to_all(
             'input_split_sizes and output_split_sizes take algorithm="pairwise"'
         )
     schedule = _schedule("all_to_all", "pairwise" if splits else algorithm, group, sent, options)
-    run_all_to_all(schedule, received, sent, splits, group)
+    run(schedule, sent, "sum", group, output=received, splits=splits)
     return output
 
 

@@ -55,6 +55,11 @@ class Round:
     def __len__(self):
         return len(self.src)
 
+    def of(self, rank: int) -> "Round":
+        """The transfers that ``rank`` sends or receives."""
+        mine = (self.src == rank) | (self.dst == rank)
+        return Round(self.src[mine], self.dst[mine], self.chunk[mine], self.reduce[mine])
+
     def __repr__(self):
         sign = "=+"  # copy, reduce
         return f"Round({', '.join(f'{t.src}→{t.dst} {sign[t.reduce]}{t.chunk}' for t in self)})"

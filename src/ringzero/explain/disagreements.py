@@ -10,7 +10,6 @@ from ringzero.record.operation import RINGZERO, Operation, pairs
 
 SAME_SIZE = ("all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter")  # bytes must agree on all ranks
 OFTEN_SAME_SIZE = ("gather", "all_to_all")  # where they do not and a rank crashed, that is why
-UNKNOWN = object()
 
 
 def group_of_some(ranks: list[RankState]) -> GroupOfSome | None:
@@ -97,7 +96,7 @@ def _line(op):
 
 def _size(op, crashed):
     if op.kind == RINGZERO:
-        return wire.data_of(op) or UNKNOWN
+        return wire.tag_of(op)
     compared = op.kind in SAME_SIZE or (crashed and op.kind in OFTEN_SAME_SIZE)
     return (op.bytes, op.dtype) if compared else None
 
@@ -106,8 +105,7 @@ def _by_value(round: Round, of: Callable[[Operation], object]) -> list[list[int]
     """The ranks in groups that agree on ``of(operation)``, the largest group last."""
     values: dict[object, list[int]] = {}
     for r, op in round.here.items():
-        if (value := of(op)) is not UNKNOWN:
-            values.setdefault(value, []).append(r)
+        values.setdefault(of(op), []).append(r)
     return sorted(values.values(), key=len)
 
 

@@ -218,8 +218,8 @@ class TracedBatch(TracedWork):
 class TracedCall:
     """Sends and receives the messages of one collective of ringzero's own, as the group would."""
 
-    def __init__(self, group, origin):
-        self._group, self._recorder, self._origin = group, group._recorder, origin
+    def __init__(self, group, origin, tag):
+        self._group, self._recorder, self._origin, self._tag = group, group._recorder, origin, tag
 
     def send(self, tensors, peer, tag):
         offset = self._record("send", tensors[0], peer, tag)
@@ -231,7 +231,8 @@ class TracedCall:
         return self._group._pass_on("recv", self._record("recv", tensors[0], peer, tag), tensors, peer, tag)
 
     def _record(self, kind, tensor, peer, tag):
-        kind = HEADER if tag == HEADER_TAG else kind
+        if tag == HEADER_TAG:
+            kind, tag = HEADER, self._tag
         return self._recorder.message(kind, peer, tensor.nbytes, tensor.dtype, tag, self._origin)
 
 
@@ -260,9 +261,9 @@ class TracedProcessGroup(dist.ProcessGroup):
         """Close its connections, which cannot be used any more. The records may keep the group itself."""
         self._inner = self._messenger = None
 
-    def begin_call(self, called):
-        """Begin a collective that is made of messages, described by ``called``; see ``ringzero.record.wire``."""
-        return TracedCall(self, self._recorder.call(called, self, _describe))
+    def begin_call(self, called, tag):
+        """Begin a collective that is made of messages; see ``ringzero.record.wire``."""
+        return TracedCall(self, self._recorder.call(called, self, _describe), tag)
 
     def getBackendName(self):  # noqa: N802  (torch's name)
         return self._name
