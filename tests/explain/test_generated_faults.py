@@ -8,7 +8,7 @@ import re
 import pytest
 
 from ringzero.bench import diagnosis
-from ringzero.record.recorder import KINDS
+from ringzero.record.trace_file import KINDS
 from tests.in_turn import in_turn
 
 JOBS = 2

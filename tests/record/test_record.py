@@ -12,7 +12,7 @@ from ringzero import launch
 from ringzero.explain.diagnose import deadlocked, diagnose, difference
 from ringzero.explain.state import RankState
 from ringzero.ranks import Ranks
-from ringzero.record import Operation, bytes_sent, calls, computing, export, pairs, recorded, recorder, wire
+from ringzero.record import Operation, bytes_sent, calls, computing, export, pairs, recorded, recorder, trace_file, wire
 from ringzero.record.operation import COMMUNICATION, COMPUTE
 from tests.explain.test_diagnose import some_ranks
 
@@ -89,14 +89,14 @@ def test_what_a_rank_computes_leaves_its_wait_as_it_was(recording, monkeypatch):
     path = recording._path
     message = recording.operation("recv", 1, 4, torch.float32, "group", 0, lambda group: (group, [0, 1]))
     recording.begins_to_wait(message)
-    assert recorder.waiting(path) is not None
+    assert trace_file.waiting(path) is not None
     with computing("meanwhile"):
-        assert recorder.waiting(path) is not None
-    assert recorder.waiting(path) is not None
+        assert trace_file.waiting(path) is not None
+    assert trace_file.waiting(path) is not None
     recording.has_ended(message)
-    assert recorder.waiting(path) is None
+    assert trace_file.waiting(path) is None
     with computing("afterwards"):
-        assert recorder.waiting(path) is None
+        assert trace_file.waiting(path) is None
 
 
 def test_what_ranks_compute_does_not_change_what_is_said_of_them():
@@ -189,7 +189,7 @@ def test_a_batch_is_of_one_thread(recording):
 
 
 def test_a_trace_that_is_cut_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(recorder, "CAPACITY", 5)
+    monkeypatch.setattr(trace_file, "CAPACITY", 5)
     writer = recorder.Recorder(tmp_path / "0.trace", 0)
     for _ in range(5):
         writer.operation("send", 1, 8, torch.float32, "group", 0, lambda _: ("", []))
@@ -209,6 +209,6 @@ def test_a_trace_that_is_cut_says_so(tmp_path, monkeypatch):
 
 def test_launch_warns_of_a_cut_trace(monkeypatch):
     cut = [Operation("send", 0, 0.0, missing=7)]
-    monkeypatch.setattr(recorder, "read", lambda path, rank: cut)
+    monkeypatch.setattr(trace_file, "read", lambda path, rank: cut)
     with pytest.warns(UserWarning, match="no room for 7 later ones of rank 0; sums over it are too small"):
         launch(int, world_size=1, trace=True)

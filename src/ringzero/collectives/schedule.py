@@ -88,8 +88,8 @@ class Traffic(NamedTuple):
 class Rounds(Sequence):
     """``length`` rounds; ``make(step)`` makes one when it is looked at, so 65,536 ranks cost nothing until then.
 
-    ``a + b`` plays b after a. ``traffic`` makes every round to see what it sends, unless ``alike()`` says so without
-    making any; the shares that ``alike`` yields count chunks.
+    ``a + b`` plays b after a. ``traffic`` makes every round and counts what it sends, unless ``alike()`` states it,
+    with shares that count chunks: for rounds that repeat, and for those of very many transfers.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class Schedule:
     def owner(self) -> np.ndarray:
         """``owner[c]``: the rank that chunk c belongs to (at the end, in an all-to-all), or the root.
 
-        Shape ``(chunks,)``; -1 where a chunk belongs to no rank more than to another.
+        Shape ``(chunks,)``; -1 where a chunk belongs to no single rank.
         """
         if self.collective in ("broadcast", "reduce", "all_reduce", "barrier"):
             return np.full(self.chunks, -1 if self.root is None else self.root)

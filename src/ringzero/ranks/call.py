@@ -22,7 +22,7 @@ from ringzero import processes
 from ringzero.explain import deadlock, queues, report
 from ringzero.processes import plain
 from ringzero.ranks import devices, pool, under_torchrun, warm_rank
-from ringzero.record import export, recorder, sources
+from ringzero.record import export, sources, trace_file
 from ringzero.record.operation import Operation, what_is_missing
 
 GRACE_SECONDS = 0.3  # after one rank failed: how long the others have to report their own errors
@@ -277,7 +277,7 @@ def _run(warm: pool.Pool, call: Path, message: dict[str, Any], world_size: int, 
         except ValueError as error:
             raise RankError(f"rank {rank} left a result that cannot be read: {error}", rank, output) from None
         if message["trace"] or strict:
-            trace += recorder.read(call / f"{rank}.trace", rank)
+            trace += trace_file.read(call / f"{rank}.trace", rank)
     is_whole = not any(op.missing for op in trace)
     if (
         strict

@@ -14,7 +14,7 @@ from ringzero.record.operation import Operation
 
 HEADER_TAG = 2**30  # data has smaller tags
 OTHER_TAG = HEADER_TAG + 1  # of messages of ours that are part of no collective
-NOBODYS_TAG = HEADER_TAG + 2  # of no message: whoever asks for one learns whether the other end is there
+NOBODYS_TAG = HEADER_TAG + 2  # no message has it: to receive one fails when the other rank is gone, and only then
 
 
 def data_tag(signature: Hashable) -> int:
