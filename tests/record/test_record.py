@@ -85,7 +85,7 @@ def test_computing_ends_when_it_raises_and_does_nothing_where_nothing_records(re
 
 
 def test_what_a_rank_computes_leaves_its_wait_as_it_was(recording, monkeypatch):
-    monkeypatch.setattr(recorder.threading, "active_count", lambda: 1)  # this process may have others, of earlier tests
+    monkeypatch.setattr(trace_file.threading, "active_count", lambda: 1)  # earlier tests may have left others
     path = recording._path
     message = recording.operation("recv", 1, 4, torch.float32, "group", 0, lambda group: (group, [0, 1]))
     recording.begins_to_wait(message)

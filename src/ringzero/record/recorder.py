@@ -1,9 +1,7 @@
-"""Writes down what this process does, while it does it: a few microseconds a record, and no system call."""
+"""Writes down what this process does, while it does it."""
 
 import contextlib
 import itertools
-import json
-import mmap
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -12,23 +10,6 @@ from typing import Any, NamedTuple
 
 from ringzero.record import sources, trace_file
 from ringzero.record.operation import COMPUTE, Operation
-from ringzero.record.trace_file import (
-    BEGUN,
-    CODES,
-    COUNT,
-    DROPPED,
-    END,
-    HEAD,
-    MOST_THREADS,
-    NONE,
-    RECORD,
-    START,
-    THREAD,
-    TIME,
-    TIME_AND_THREAD,
-    WAIT,
-    WAITED,
-)
 
 _recorder: "Recorder | None" = None  # of this process
 
@@ -43,18 +24,13 @@ class Origin(NamedTuple):
 
 
 class Recorder:
-    """Writes one rank's records to ``path`` and the groups, types, lines and calls they name to ``path`` + ".names"."""
+    """Writes one rank's operations to ``path`` (see ``trace_file``)."""
 
     def __init__(self, path: str | PathLike, rank: int):
-        with open(path, "wb") as file:
-            file.truncate(HEAD.size + trace_file.CAPACITY * RECORD.size)
-        with open(path, "r+b") as file:
-            self._memory = mmap.mmap(file.fileno(), 0)
-        self._path, self._rank, self._lock = path, rank, threading.Lock()
+        self._file, self._path, self._rank, self._lock = trace_file.Writer(path), path, rank, threading.Lock()
         self.may_lose = False  # whether the program goes on when other ranks are lost
-        self._names = open(f"{path}.names", "w", buffering=1)  # noqa: SIM115  (open as long as the rank lives)
         self._numbers: dict[str, dict] = {"group": {}, "line": {}, "dtype": {}, "called": {}}
-        self._count = self._calls = 0
+        self._calls = itertools.count(1)
         self._batches, self._mine = itertools.count(), threading.local()  # .batch: that of this thread, if in one
         self._threads: dict[int, int] = {}
         self._thread_numbers = itertools.count()
@@ -74,9 +50,8 @@ class Recorder:
     def call(self, called: str, group: object, describe: Callable) -> Origin:
         """Begin a collective that is made of messages, ``called`` in words; the Origin of its messages."""
         with self._lock:
-            self._calls += 1
             name = self._number("called", called, _itself)
-            return Origin(self._number("group", group, describe), self._location(), self._calls, name)
+            return Origin(self._number("group", group, describe), self._location(), next(self._calls), name)
 
     def message(self, kind: str, peer: int, size: int, dtype: object, tag: int, origin: Origin) -> int | None:
         """As ``operation``, for a message of a ``call``: its Origin is known, which saves the search for its line."""
@@ -89,35 +64,26 @@ class Recorder:
             origin = Origin(0, self._location(), 0, self._number("called", name, _itself))
             offset = self._write(COMPUTE, None, 0, None, 0, origin)
             if offset is not None:
-                self._memory[offset + THREAD] = self._thread()
+                self._file.computed_by(offset, self._thread())
             return offset
 
     def _write(self, kind, peer, size, dtype, tag, origin):
-        if self._count >= trace_file.CAPACITY:
-            self._count += 1  # the reader then knows how many are missing
-            COUNT.pack_into(self._memory, 0, self._count)
-            return None
-        offset = HEAD.size + self._count * RECORD.size
-        peer = NONE if peer is None else peer
-        dtype, batch = self._number("dtype", dtype, _type_name), getattr(self._mine, "batch", NONE)
-        BEGUN.pack_into(self._memory, offset, CODES[kind], dtype, peer, size, tag, *origin, batch, time.time())
-        self._count += 1
-        COUNT.pack_into(self._memory, 0, self._count)
-        return offset
+        dtype, batch = self._number("dtype", dtype, _type_name), getattr(self._mine, "batch", None)
+        return self._file.append(kind, dtype, peer, size, tag, origin, batch)
 
     def _number(self, what, thing, describe):
         """The number of a ``thing``, and its name into the file of names when it comes for the first time."""
         numbers = self._numbers[what]
         if thing not in numbers:
             numbers[thing] = len(numbers)
-            self._names.write(json.dumps([what, numbers[thing], *describe(thing)]) + "\n")
+            self._file.name(what, numbers[thing], describe(thing))
         return numbers[thing]
 
     def _thread(self):
         """Which thread this is, in the order in which they first waited or computed."""
         identity = threading.get_ident()
         if identity not in self._threads:
-            self._threads[identity] = min(next(self._thread_numbers), MOST_THREADS)
+            self._threads[identity] = min(next(self._thread_numbers), trace_file.MOST_THREADS)
         return self._threads[identity]
 
     def begin_batch(self) -> None:
@@ -126,18 +92,17 @@ class Recorder:
 
     def end_batch(self) -> None:
         """End the batch of this thread."""
-        self._mine.batch = NONE
+        self._mine.batch = None
 
     def note_head(self, offset: int | None, tensor: Any) -> None:
         """Within ``noting_heads``: keep the first element of ``tensor``, the message recorded at ``offset``."""
         if self.notes_heads and offset is not None and tensor.numel():
-            record = (offset - HEAD.size) // RECORD.size
-            self._names.write(json.dumps(["head", record, tensor.flatten()[0].item()]) + "\n")
+            self._file.head(offset, tensor.flatten()[0].item())
 
     @property
     def count(self) -> int:
         """How many operations there were so far."""
-        return self._count
+        return self._file.count
 
     def records(self) -> list[Operation]:
         """What was written so far."""
@@ -145,8 +110,7 @@ class Recorder:
 
     def close(self) -> None:
         """Close the files. A rank never does: they outlive it."""
-        self._names.close()
-        self._memory.close()
+        self._file.close()
 
     def waited(self, offsets: Collection[int | None], wait: Callable, *args: Any, from_its_start: bool = False) -> Any:
         """``wait(*args)``, which waits for the operations recorded at ``offsets``, noted before and after it.
@@ -168,28 +132,27 @@ class Recorder:
     def begins_to_wait(self, offset: int | None, from_its_start: bool = False) -> None:
         """Note that this thread now waits for the operation recorded at ``offset``, or has ``from_its_start``."""
         if offset is not None:
-            (when,) = TIME.unpack_from(self._memory, offset + START) if from_its_start else (time.time(),)
-            TIME_AND_THREAD.pack_into(self._memory, offset + WAIT, when, self._thread())
-            WAITED.pack_into(self._memory, COUNT.size, offset, threading.active_count())
+            when = self._file.start_of(offset) if from_its_start else time.time()
+            self._file.wait(offset, when, self._thread(), now=True)
 
     def was_waited_for(self, offset: int | None) -> None:
         """Note that the program waited for the operation recorded at ``offset``, without being held up."""
         if offset is not None:
-            TIME_AND_THREAD.pack_into(self._memory, offset + WAIT, time.time(), self._thread())
+            self._file.wait(offset, time.time(), self._thread(), now=False)
 
     def was_not_waited_for(self, offset: int) -> None:
         """Take back what was noted of waiting for the operation recorded at ``offset``."""
-        TIME.pack_into(self._memory, offset + WAIT, 0.0)
+        self._file.not_waited_for(offset, dropped=False)
 
     def was_dropped(self, offset: int) -> None:
         """Note that the handle of the operation recorded at ``offset`` is gone, and nobody has waited for it."""
         with contextlib.suppress(ValueError):  # the file is closed
-            TIME.pack_into(self._memory, offset + WAIT, DROPPED)
+            self._file.not_waited_for(offset, dropped=True)
 
     def has_ended(self, offset: int | None) -> None:
         """Note that the operation recorded at ``offset`` is over: it was waited for, or computed."""
         if offset is not None:
-            TIME.pack_into(self._memory, offset + END, time.time())
+            self._file.end(offset)
 
     def has_failed(self, offset: int | None) -> None:
         """The operation ended with an error: the other end is gone.
