@@ -14,6 +14,7 @@ from ringzero.explain.state import RankState
 from ringzero.ranks import Ranks
 from ringzero.record import Operation, bytes_sent, calls, computing, export, pairs, recorded, recorder, trace_file, wire
 from ringzero.record.operation import COMMUNICATION, COMPUTE
+from ringzero.record.traced_work import TracedFuture, TracedMessage
 from tests.explain.test_diagnose import some_ranks
 
 
@@ -205,6 +206,18 @@ def test_a_trace_that_is_cut_says_so(tmp_path, monkeypatch):
     waits = RankState("running", [*cut[:-1], cut[-1]._replace(kind="recv", wait=1.0)])
     assert not deadlocked([waits, waits])
     assert diagnose([waits, RankState("running", [])]) is None
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_future_is_over_also_when_its_record_is_closed(tmp_path, lost):
+    writer, given = recorder.Recorder(tmp_path / "0.trace", 0), torch.futures.Future()
+    writer.may_lose = True
+    offset = writer.operation("all_reduce", None, 4, torch.float32, "group", 0, lambda _: ("", []))
+    future = TracedFuture(given, writer, offset)
+    writer.close()
+    given.set_exception(RuntimeError("a rank is lost")) if lost else given.set_result(1)
+    assert future.done()
+    TracedMessage(None, writer, offset).__del__()  # dropped after that: nothing to note
 
 
 def test_launch_warns_of_a_cut_trace(monkeypatch):

@@ -146,7 +146,7 @@ class Recorder:
 
     def was_dropped(self, offset: int) -> None:
         """Note that the handle of the operation recorded at ``offset`` is gone, and nobody has waited for it."""
-        with contextlib.suppress(ValueError):  # the file is closed
+        with contextlib.suppress(*trace_file.CLOSED):
             self._file.not_waited_for(offset, dropped=True)
 
     def has_ended(self, offset: int | None) -> None:

@@ -27,6 +27,7 @@ COUNT, WAITED = struct.Struct("<q"), struct.Struct("<qq")  # its parts, which di
 NONE = -1  # no peer, no batch
 DROPPED = -1.0  # in place of the time of the first wait: nobody waits, or can wait any more
 MOST_THREADS = 255  # all later threads have this number
+CLOSED = (ValueError, TypeError)  # what a write into a closed file raises; struct's is a TypeError
 
 KINDS = (
     *("send", "recv", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter", "reduce_scatter"),

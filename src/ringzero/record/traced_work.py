@@ -6,6 +6,7 @@ import torch
 import torch.distributed as dist
 
 from ringzero.record.eager import none_compiled
+from ringzero.record.trace_file import CLOSED
 
 
 class TracedMessage:
@@ -75,10 +76,11 @@ class TracedFuture(torch.futures.Future):
         try:
             value = future.value()
         except Exception as error:
-            self._recorder.has_failed(self._offset)
+            with contextlib.suppress(*CLOSED):
+                self._recorder.has_failed(self._offset)
             self.set_exception(error)
             return
-        with contextlib.suppress(ValueError):  # the record is closed
+        with contextlib.suppress(*CLOSED):
             self._recorder.has_ended(self._offset)
         self.set_result(value)
 
