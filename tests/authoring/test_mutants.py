@@ -98,7 +98,7 @@ def test_every_typical_mistake_is_a_wrong_solution():
 @pytest.mark.parametrize(
     "sentence",
     [
-        "rank 0 waits in _check_headers",
+        "rank 0 waits in check_headers",
         "raised IndexError: no · /venv/lib/python3.11/site-packages/torch/nn/x.py, line 3",
         "raised RuntimeError: [pair.cc:537] Connection closed by peer",
         "rank 0 was in wait (run.py, line 169)",

@@ -161,9 +161,9 @@ def test_a_tensor_the_group_cannot_send_goes_through_the_host():
 def cut_small(segment_bytes, packed_bytes):
     """Far more segments than landing places, and segments that do not divide a chunk."""
     global SIZES, DTYPES
-    from ringzero.collectives import program
+    from ringzero.collectives import messages
 
-    program.SEGMENT_BYTES, program.PACKED_BYTES = segment_bytes, packed_bytes
+    messages.SEGMENT_BYTES, messages.PACKED_BYTES = segment_bytes, packed_bytes
     SIZES, DTYPES = (20_003,), (torch.float32, torch.complex64)
     return compare()[0]
 
@@ -699,11 +699,11 @@ def test_mismatched_splits_are_refused():
 def headers_of_repeated_calls(plain):
     """How many headers each of four calls sent: two alike, one on another size, one as the first."""
     import ringzero
-    from ringzero.collectives import run
+    from ringzero.collectives import agree
 
     group, sent, counts = dist.new_group(backend="gloo") if plain else None, [], []
-    send_headers = run._Eager._send_headers
-    run._Eager._send_headers = lambda self: (sent.append(1), send_headers(self))
+    packed = agree.Header.packed
+    agree.Header.packed = lambda self: (sent.append(1), packed(self))[1]
     for numel in (100, 100, 50, 100):
         before = len(sent)
         ringzero.all_reduce(torch.ones(numel), group=group)

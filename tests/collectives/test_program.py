@@ -7,7 +7,7 @@ early or too late, landing on what is still needed and waiting for one another a
 import numpy as np
 import pytest
 
-from ringzero.collectives import ALGORITHMS, Round, Schedule, chunk_bounds, program, world_sizes
+from ringzero.collectives import ALGORITHMS, Round, Schedule, chunk_bounds, messages, program, world_sizes
 from ringzero.collectives.direct import one_shot_all_reduce, two_shot_all_reduce
 from ringzero.collectives.program import Combine, Copy, Receive, Send, Wait
 from tests.algorithms import every_algorithm, grids, some_options
@@ -101,14 +101,14 @@ def wrong_ranks(schedule, numel, rng, by_round=False):
     return [rank for rank in range(n) if not np.array_equal(result[rank][promised(rank)[0]], promised(rank)[1])]
 
 
-LIMITS = [(program.SEGMENT_BYTES, program.PACKED_BYTES), (28, 16), (28, 0)]  # bytes: as they are, and a few elements
+LIMITS = [(messages.SEGMENT_BYTES, messages.PACKED_BYTES), (28, 16), (28, 0)]  # bytes: as they are, and a few elements
 
 
 @every_algorithm
 @pytest.mark.parametrize("limits", LIMITS)
 def test_whenever_messages_arrive(collective, name, limits, monkeypatch):
-    monkeypatch.setattr(program, "SEGMENT_BYTES", limits[0])
-    monkeypatch.setattr(program, "PACKED_BYTES", limits[1])
+    monkeypatch.setattr(messages, "SEGMENT_BYTES", limits[0])
+    monkeypatch.setattr(messages, "PACKED_BYTES", limits[1])
     rng = np.random.default_rng(len(name))
     for n in world_sizes(collective, name, max(WORLD_SIZES)):
         for options in some_options(collective, name, n) + [{"shape": shape} for shape in grids(collective, name, n)]:
@@ -149,8 +149,8 @@ def by_the_book(schedule, buffers):
 @pytest.mark.parametrize("by_round", [False, True])
 @pytest.mark.parametrize("limits", [*LIMITS, (4, 0)])
 def test_any_schedule_does_what_it_means(limits, by_round, monkeypatch):
-    monkeypatch.setattr(program, "SEGMENT_BYTES", limits[0])
-    monkeypatch.setattr(program, "PACKED_BYTES", limits[1])
+    monkeypatch.setattr(messages, "SEGMENT_BYTES", limits[0])
+    monkeypatch.setattr(messages, "PACKED_BYTES", limits[1])
     for seed in range(150):
         rng = np.random.default_rng(seed)
         schedule = arbitrary(rng)
@@ -168,8 +168,8 @@ def test_neighbouring_chunks_are_one_message_and_scattered_small_ones_too(numel)
 
 
 def test_scratch_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(program, "SEGMENT_BYTES", 40)
-    monkeypatch.setattr(program, "PACKED_BYTES", 0)
+    monkeypatch.setattr(messages, "SEGMENT_BYTES", 40)
+    monkeypatch.setattr(messages, "PACKED_BYTES", 0)
     made = program.program(ALGORITHMS["all_reduce"]["recursive_doubling"](4), 0, 10_000, ELEMENT)
     assert made.scratch == program.LANDINGS * 10
 

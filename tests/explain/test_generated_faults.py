@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from ringzero.record.recorder import KINDS
+from ringzero.record.trace_file import KINDS
 from ringzero_course.bench import diagnosis
 from tests.in_turn import in_turn
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from ringzero.cli import main
 from ringzero.processes import short_temporary_folder
-from ringzero.record import recorder
+from ringzero.record import trace_file
 from ringzero_course.bench import hostile
 
 
@@ -23,8 +23,8 @@ def run(tmp_path_factory):
 def test_nonsense_in_place_of_a_trace_is_no_wait(tmp_path):
     """The watch for deadlocks may look just before a rank that overwrote its trace ends."""
     (tmp_path / "0.trace").write_bytes(bytes(range(256)) * 64)
-    assert recorder.waiting(tmp_path / "0.trace") is None
-    assert recorder.waiting(tmp_path) is None
+    assert trace_file.waiting(tmp_path / "0.trace") is None
+    assert trace_file.waiting(tmp_path) is None
 
 
 @pytest.mark.parametrize("act", hostile.HOSTILE, ids=lambda act: act.__name__)

@@ -7,12 +7,14 @@ import pytest
 import torch
 import torch.distributed as dist
 
+import ringzero
 from ringzero import launch
 from ringzero.explain.diagnose import deadlocked, diagnose, difference
 from ringzero.explain.state import RankState
 from ringzero.ranks import Ranks
-from ringzero.record import Operation, bytes_sent, calls, computing, export, pairs, recorded, recorder, wire
+from ringzero.record import Operation, bytes_sent, calls, computing, export, pairs, recorded, recorder, trace_file, wire
 from ringzero.record.operation import COMMUNICATION, COMPUTE
+from ringzero.record.traced_work import TracedFuture, TracedMessage
 from tests.explain.test_diagnose import some_ranks
 
 
@@ -84,18 +86,18 @@ def test_computing_ends_when_it_raises_and_does_nothing_where_nothing_records(re
 
 
 def test_what_a_rank_computes_leaves_its_wait_as_it_was(recording, monkeypatch):
-    monkeypatch.setattr(recorder.threading, "active_count", lambda: 1)  # this process may have others, of earlier tests
+    monkeypatch.setattr(trace_file.threading, "active_count", lambda: 1)  # earlier tests may have left others
     path = recording._path
     message = recording.operation("recv", 1, 4, torch.float32, "group", 0, lambda group: (group, [0, 1]))
     recording.begins_to_wait(message)
-    assert recorder.waiting(path) is not None
+    assert trace_file.waiting(path) is not None
     with computing("meanwhile"):
-        assert recorder.waiting(path) is not None
-    assert recorder.waiting(path) is not None
+        assert trace_file.waiting(path) is not None
+    assert trace_file.waiting(path) is not None
     recording.has_ended(message)
-    assert recorder.waiting(path) is None
+    assert trace_file.waiting(path) is None
     with computing("afterwards"):
-        assert recorder.waiting(path) is None
+        assert trace_file.waiting(path) is None
 
 
 def test_what_ranks_compute_does_not_change_what_is_said_of_them():
@@ -144,18 +146,23 @@ def test_the_latest_time_of_an_operation():
 
 def test_what_executor_and_recorder_agree_on():
     class Recording:
-        def begin_call(self, called):
-            return f"records {called}"
+        def begin_call(self, called, tag):
+            return f"records {called} with tag {tag}"
 
-    assert wire.begin_call(Recording())("a sum") == "records a sum"
+    assert wire.begin_call(Recording(), "a sum", 7) == "records a sum with tag 7"
     plain = object()
-    assert wire.begin_call(plain)("a sum") is plain
+    assert wire.begin_call(plain, "a sum", 7) is plain
     assert 0 <= wire.data_tag((4, "sum")) < wire.HEADER_TAG
     assert wire.data_tag((4, "sum")) != wire.data_tag((5, "sum"))
-    header = Operation("header", 0, 0.0, call=1, tag=wire.HEADER_TAG, dtype="int64")
-    (call,) = calls([header, header._replace(kind="send", tag=7, dtype="float32")])
-    assert wire.data_of(call) == (7, "float32")
-    assert wire.data_of(calls([header])[0]) is None
+
+
+def test_a_header_is_recorded_with_the_tag_of_its_data():
+    """So two ranks' calls can be compared before any data has gone."""
+    trace = launch(lambda: ringzero.all_reduce(torch.ones(2)), trace=True).trace
+    assert {op.kind for op in trace} == {"header", "send", "recv"}
+    assert len({op.tag for op in trace}) == 1
+    (call,) = calls([op for op in trace if op.rank == 0])
+    assert wire.tag_of(call) == trace[0].tag != wire.HEADER_TAG
 
 
 def test_an_export_of_nothing_has_no_events(tmp_path):
@@ -183,7 +190,7 @@ def test_a_batch_is_of_one_thread(recording):
 
 
 def test_a_trace_that_is_cut_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(recorder, "CAPACITY", 5)
+    monkeypatch.setattr(trace_file, "CAPACITY", 5)
     writer = recorder.Recorder(tmp_path / "0.trace", 0)
     for _ in range(5):
         writer.operation("send", 1, 8, torch.float32, "group", 0, lambda _: ("", []))
@@ -201,8 +208,20 @@ def test_a_trace_that_is_cut_says_so(tmp_path, monkeypatch):
     assert diagnose([waits, RankState("running", [])]) is None
 
 
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_future_is_over_also_when_its_record_is_closed(tmp_path, lost):
+    writer, given = recorder.Recorder(tmp_path / "0.trace", 0), torch.futures.Future()
+    writer.may_lose = True
+    offset = writer.operation("all_reduce", None, 4, torch.float32, "group", 0, lambda _: ("", []))
+    future = TracedFuture(given, writer, offset)
+    writer.close()
+    given.set_exception(RuntimeError("a rank is lost")) if lost else given.set_result(1)
+    assert future.done()
+    TracedMessage(None, writer, offset).__del__()  # dropped after that: nothing to note
+
+
 def test_launch_warns_of_a_cut_trace(monkeypatch):
     cut = [Operation("send", 0, 0.0, missing=7)]
-    monkeypatch.setattr(recorder, "read", lambda path, rank: cut)
+    monkeypatch.setattr(trace_file, "read", lambda path, rank: cut)
     with pytest.warns(UserWarning, match="no room for 7 later ones of rank 0; sums over it are too small"):
         launch(int, world_size=1, trace=True)

@@ -21,7 +21,7 @@ import torch.distributed as dist
 from ringzero import RankError, RankTimeout, launch
 from ringzero.collectives.schedule import chunk_bounds
 from ringzero.explain import deadlock
-from ringzero.record import recorder
+from ringzero.record import recorder, trace_file
 from ringzero.record.operation import bytes_sent
 from ringzero.unsynced import recut, saved_shards
 from ringzero.unsynced.quorum import (
@@ -198,7 +198,7 @@ def test_half_a_line_at_the_end_of_a_lost_ranks_names_hides_nothing_before_it(tm
     writer.close()
     with open(f"{tmp_path}/trace.names", "a") as names:
         names.write('["line", 1, "a pla')
-    (operation,) = recorder.read(tmp_path / "trace", 0)
+    (operation,) = trace_file.read(tmp_path / "trace", 0)
     assert (operation.kind, operation.group, operation.bytes) == ("all_reduce", "a group", 12)
 
 

@@ -11,8 +11,8 @@ chunks, and chunk r is rank r's: elements ``chunk_bounds(numel, N)[r]`` to ``[r 
 are what the algorithm takes besides (``options(collective, algorithm)`` names them). ``group`` is the default group
 when None, and ``root`` is a rank of the group.
 
-All raise TypeError for what is no tensor, ValueError for a tensor, ``op``, algorithm or option that will not do and for
-ranks whose calls do not match (see ``run.run``), and RuntimeError outside a process group.
+All raise TypeError for what is no tensor, ValueError for a tensor, ``op``, algorithm or option that does not fit, and
+for ranks whose calls do not match (see ``run.run``), and RuntimeError outside a process group.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ import torch.distributed as dist
 
 from ringzero.collectives.algorithms import ALGORITHMS
 from ringzero.collectives.auto import chosen
-from ringzero.collectives.run import REDUCE, device_of, run, run_all_to_all
+from ringzero.collectives.run import REDUCE, device_of, run
 from ringzero.collectives.schedule import chunk_bounds
 from ringzero.collectives.torchs import is_lazy
 
@@ -81,7 +81,7 @@ def reduce(
     """
     _, group = _check("reduce", tensor, op, group)
     is_root = group.rank() == root
-    brought = tensor if is_root or op != "avg" else tensor.detach().clone()  # which is scaled
+    brought = tensor if is_root or op != "avg" else tensor.detach().clone()  # a mean begins by scaling it
     flat, group = _in_place("reduce", brought, op, algorithm, group, options | {"root": root})
     if is_root:
         _end_average(flat, op, group)
@@ -148,7 +148,7 @@ def all_to_all(
             'input_split_sizes and output_split_sizes take algorithm="pairwise"'
         )
     schedule = _schedule("all_to_all", "pairwise" if splits else algorithm, group, sent, options)
-    run_all_to_all(schedule, received, sent, splits, group)
+    run(schedule, sent, "sum", group, output=received, splits=splits)
     return output
 
 
@@ -172,14 +172,14 @@ def _in_place(collective, tensor, op, algorithm, group, options):
     flat.mul_(scale)
     try:
         run(schedule, flat, op, group)
-    except ValueError:  # the ranks' calls do not match, and nothing has come
+    except ValueError:  # the ranks' calls do not match, and no data has arrived
         flat.mul_(1 / scale)
         raise
     return flat, group
 
 
 def _schedule(collective, algorithm, group, flat, options):
-    if isinstance(options.get("shape"), list):  # a key of what is kept below
+    if isinstance(options.get("shape"), list):  # to be a key of the cache
         options = options | {"shape": tuple(options["shape"])}
     size = flat.numel() * flat.element_size()
     return _made(collective, algorithm, group.size(), size, **options)
@@ -187,13 +187,7 @@ def _schedule(collective, algorithm, group, flat, options):
 
 @lru_cache(maxsize=1024)
 def _made(collective, algorithm, world_size, size, **options):
-    """The schedule; sizes that need the same one share it."""
     name, options = chosen(collective, algorithm, world_size, size, **options)
-    return _built(collective, name, world_size, **options)
-
-
-@lru_cache(maxsize=256)
-def _built(collective, name, world_size, **options):
     return ALGORITHMS[collective][name](world_size, **options)
 
 
@@ -274,7 +268,7 @@ def _check(name, tensor, op, group):
 
 @cache
 def _why_not(op, dtype, device):
-    """What torch says of reducing this type, or None: asked on all ranks, of which perhaps only one will reduce."""
+    """Why torch cannot reduce this type, or None. All ranks ask, so that all raise, even if only one would reduce."""
     try:
         two = torch.zeros(2, dtype=dtype, device=device)
         REDUCE[op](two, two, out=two)
@@ -295,10 +289,10 @@ def _member(name, group):
 
 
 def _scale(group):
-    """By what each rank multiplies before a mean is added up: the largest power of two that is 1 over N at most.
+    """The factor of each rank's numbers before a mean is added up: the largest power of two that is 1/N at most.
 
-    It rounds nothing but numbers that are almost too small for their type. To divide by N here, as NCCL does, would
-    round once more on every rank.
+    A power of two rounds nothing but the smallest numbers of a type. Dividing by N here, as NCCL does, would round once
+    more on every rank.
     """
     return 0.5 ** (group.size() - 1).bit_length()
 

@@ -117,7 +117,8 @@ def _bruck_rounds(n):
 
 
 def _with_the_rest(n, chunks, rounds):
-    """``rounds`` of the first ranks, a power of two; before, the others have theirs added; after, they get the sum."""
+    """``rounds`` run on the first ranks, a power of two. Before, each other rank sends its buffer to one of them, to be
+    added; afterwards it receives the result."""
     core = _power_of_two_up_to(n)
     rest = np.arange(core, n)
     if len(rest) == 0:

@@ -56,6 +56,11 @@ class Round:
     def __len__(self):
         return len(self.src)
 
+    def of(self, rank: int) -> "Round":
+        """The transfers that ``rank`` sends or receives."""
+        mine = (self.src == rank) | (self.dst == rank)
+        return Round(self.src[mine], self.dst[mine], self.chunk[mine], self.reduce[mine])
+
     def __repr__(self):
         sign = "=+"  # copy, reduce
         return f"Round({', '.join(f'{t.src}→{t.dst} {sign[t.reduce]}{t.chunk}' for t in self)})"
@@ -84,8 +89,8 @@ class Traffic(NamedTuple):
 class Rounds(Sequence):
     """``length`` rounds; ``make(step)`` makes one when it is looked at, so 65,536 ranks cost nothing until then.
 
-    ``a + b`` plays b after a. ``traffic`` makes every round to see what it sends, unless ``alike()`` says so without
-    making any; the shares that ``alike`` yields count chunks.
+    ``a + b`` plays b after a. ``traffic`` makes every round and counts what it sends, unless ``alike()`` states it,
+    with shares that count chunks: for rounds that repeat, and for those of very many transfers.
     """
 
     def __init__(
@@ -193,7 +198,7 @@ class Schedule:
     def owner(self) -> np.ndarray:
         """``owner[c]``: the rank that chunk c belongs to (at the end, in an all-to-all), or the root.
 
-        Shape ``(chunks,)``; -1 where a chunk belongs to no rank more than to another.
+        Shape ``(chunks,)``; -1 where a chunk belongs to no single rank.
         """
         if self.collective in ("broadcast", "reduce", "all_reduce", "barrier"):
             return np.full(self.chunks, -1 if self.root is None else self.root)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ringzero.explain import diagnose, report
-from ringzero.record import recorder
+from ringzero.record import trace_file
 
 LOOK_SECONDS = 0.1  # between two looks at the ranks
 STILL_SECONDS = 1.0  # how long nothing may have moved before a wait counts as endless
@@ -26,7 +26,7 @@ class Watch:
     def deadlocked(self, running: Iterable[int]) -> bool:
         """Whether no rank of ``running`` can ever return."""
         unfinished = [rank for rank in running if not (self._call / f"{rank}.result").exists()]
-        seen = {rank: recorder.waiting(self._call / f"{rank}.trace") for rank in unfinished}
+        seen = {rank: trace_file.waiting(self._call / f"{rank}.trace") for rank in unfinished}
         now = time.monotonic()
         if seen != self._seen:
             self._seen, self._since = seen, now

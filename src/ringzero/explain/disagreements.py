@@ -10,7 +10,6 @@ from ringzero.record.operation import RINGZERO, Operation, pairs
 
 SAME_SIZE = ("all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter")  # bytes must agree on all ranks
 OFTEN_SAME_SIZE = ("gather", "all_to_all")  # if they do not and a rank crashed, that is why
-UNKNOWN = object()
 
 
 class GroupOfSome(NamedTuple):
@@ -167,7 +166,7 @@ def _all(ranks: list[RankState], crashed: bool) -> Iterator[tuple[Round, Disagre
 def _size(op, crashed):
     """What must agree of a call's data; the same for all calls of which nothing must."""
     if op.kind == RINGZERO:
-        return wire.data_of(op) or UNKNOWN
+        return wire.tag_of(op)
     compared = op.kind in SAME_SIZE or (crashed and op.kind in OFTEN_SAME_SIZE)
     return (op.bytes, op.dtype) if compared else None
 
@@ -176,8 +175,7 @@ def _by_value(round: Round, value_of: Callable[[Operation], object]) -> list[lis
     """The ranks in lists that agree on ``value_of(operation)``, the longest list last."""
     values: dict[object, list[int]] = {}
     for r, op in round.here.items():
-        if (value := value_of(op)) is not UNKNOWN:
-            values.setdefault(value, []).append(r)
+        values.setdefault(value_of(op), []).append(r)
     return sorted(values.values(), key=len)
 
 

@@ -11,7 +11,7 @@ from ringzero import processes
 from ringzero.explain.diagnose import diagnose, difference
 from ringzero.explain.state import RankState
 from ringzero.explain.words import last_call
-from ringzero.record import recorder, sources
+from ringzero.record import sources, trace_file
 
 QUEUES = "queues"  # the file in a call's folder that says: the ranks' operations go through queues, as on NCCL
 ENDS = {"returned": "had returned", "gone": "was lost"}  # of a rank that was not running any more, in words
@@ -91,7 +91,7 @@ def states_of(call: Path, world_size: int) -> dict[int, RankState]:
         stack = _stack(call, rank)
         own = [frame for frame in stack if not sources.is_package_code(frame[0])]
         own = own or [frame for frame in stack if not sources.is_plumbing(frame[0])]
-        operations = recorder.read(call / f"{rank}.trace", rank)
+        operations = trace_file.read(call / f"{rank}.trace", rank)
         finished = "returned" if (call / f"{rank}.result").exists() else "running"
         states[rank] = RankState(
             state="gone" if (call / f"{rank}.gone").exists() else finished,

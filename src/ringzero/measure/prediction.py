@@ -14,7 +14,7 @@ from ringzero.collectives import Schedule
 from ringzero.collectives.algorithms import ALGORITHMS
 from ringzero.collectives.algorithms import options as options_of
 from ringzero.collectives.compose import segmented
-from ringzero.collectives.program import SEGMENT_BYTES
+from ringzero.collectives.messages import SEGMENT_BYTES
 from ringzero.measure.links import Nodes, times
 from ringzero.network import Topology, critical_path, price
 

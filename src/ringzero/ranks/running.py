@@ -13,7 +13,7 @@ from ringzero.ranks import devices, plain_data
 from ringzero.ranks.job import Job
 from ringzero.ranks.pool import Pool
 from ringzero.ranks.results import RankError, Ranks, RankTimeout, warn_if_cut
-from ringzero.record import recorder
+from ringzero.record import trace_file
 from ringzero.record.operation import Operation
 
 GRACE_SECONDS = 0.3  # after one rank failed: how long the others have to report their own errors
@@ -124,7 +124,7 @@ class Call:
         return Ranks(returns, output, self.seconds, warn_if_cut(trace), self.lost)
 
     def _records(self) -> list[list[Operation]]:
-        return [recorder.read(self.folder / f"{rank}.trace", rank) for rank in range(self.job.world_size)]
+        return [trace_file.read(self.folder / f"{rank}.trace", rank) for rank in range(self.job.world_size)]
 
     def _another_order(self):
         """Why the ranks could hang on NCCL though they have returned; None if they could not, or a record is cut."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ringzero.ranks import devices, plain_data
-from ringzero.record import recorder
+from ringzero.record import recorder, trace_file
 from ringzero.record.operation import Operation
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _aside(world: Any) -> "ProcessGroup":
 
 def _recorded(path: str, ahead: float) -> list[Operation]:
     """This rank's records by rank 0's clock."""
-    operations = recorder.read(path, int(os.environ["RANK"]))
+    operations = trace_file.read(path, int(os.environ["RANK"]))
     return [
         op._replace(start=op.start - ahead, wait=op.wait and op.wait - ahead, end=op.end and op.end - ahead)
         for op in operations

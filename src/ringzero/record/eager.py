@@ -12,7 +12,7 @@ _frames: Any = torch._C._dynamo.eval_frame
 
 
 def not_compiled(function: Any, what_it_calls_too: bool = False) -> Any:
-    """Have ``function`` run as it is written; what it calls may be compiled, or is not either."""
+    """Leave ``function`` uncompiled, and with ``what_it_calls_too`` all functions that it calls."""
     leave, compile_ = _frames._FrameAction.SKIP, _frames._FrameAction.DEFAULT
     strategy = _frames._FrameExecStrategy(leave, leave if what_it_calls_too else compile_)
     _frames.set_code_exec_strategy(function.__code__, strategy)
@@ -21,7 +21,7 @@ def not_compiled(function: Any, what_it_calls_too: bool = False) -> Any:
 
 
 def none_compiled(class_: type) -> None:
-    """As ``not_compiled``, of every method of a class and all that they call."""
+    """Leave every method of a class uncompiled, and all functions that they call."""
     for method in vars(class_).values():
         if isinstance(method, FunctionType):
             not_compiled(method, what_it_calls_too=True)

@@ -16,11 +16,11 @@ parameters and tensors saved twice share one, which counts once. It is of one ki
 their ``gradients``, what only the ``optimizer`` has (states, fp32 copies), ``activations`` while autograd has them
 saved. A communication buffer looks like any other tensor, so the code that allocates ``buckets`` or shards names them
 with ``label``. The rest is ``other``: inputs, temporary results, what torch's own checkpoint computes again. A storage
-that another thread creates is counted when this thread uses it or labels it.
+that another thread creates is counted when this thread uses it or labels it. Sizes are what tensors ask for; CUDA's
+allocator gives more.
 
-Sizes are what tensors ask for; what CUDA's allocator adds is in ``Snapshot.allocator``. torch's own ``MemTracker`` is
-not used, for three reasons: it counts everything a forward pass creates as an activation, even what the backward pass
-does not keep; it has no kind for buckets; it keeps a peak but no history.
+torch's ``MemTracker`` counts all that a forward pass creates as activations, has no kind for buckets, and keeps a peak
+but no history.
 """
 
 import contextlib
@@ -37,11 +37,11 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_leaves
 
-# Where two fit, the first counts.
+# A storage of two kinds counts as the first of them.
 KINDS = ("parameters", "gradients", "optimizer", "buckets", "activations", "other")
 PLAIN = torch.Tensor.__torch_dispatch__
 _running: list["MemoryTimeline"] = []
-before_marks: list[Callable[[], None]] = []  # called first: what lets tensors go some time after the program did
+before_marks: list[Callable[[], None]] = []  # called before each mark: ``strict`` releases finished tensors there
 
 
 def label(tensor: torch.Tensor, kind: str) -> None:
@@ -52,16 +52,12 @@ def label(tensor: torch.Tensor, kind: str) -> None:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """``bytes`` of each kind after one change, ``seconds`` after the start, in the ``phase`` that the next mark ends.
-
-    ``allocator`` is ``(allocated, reserved)`` bytes of CUDA's allocator at a mark, or None.
-    """
+    """``bytes`` of each kind after a change, ``seconds`` after the start, in the ``phase`` that the next mark ends."""
 
     phase: str
     change: int
     seconds: float
     bytes: dict[str, int]
-    allocator: tuple[int, int] | None = None
 
     def __getitem__(self, kind: str) -> int:
         return self.bytes[kind]
@@ -103,7 +99,7 @@ class _Saved:
 
     def __init__(self, timeline, tensor):
         self.timeline, self.storages = timeline, [storage._cdata for storage in _storages(tensor)]
-        self.tensor = tensor.detach()  # the tensor itself would refer to the graph, and the graph to this
+        self.tensor = tensor.detach()  # else a cycle: the tensor refers to the graph, and the graph to this object
 
     def __del__(self):
         del self.tensor
@@ -113,8 +109,6 @@ class _Saved:
 
 class MemoryTimeline(TorchDispatchMode):
     """Measures inside a ``with``, each time from the beginning; operations take longer there.
-
-    See the module's docstring for what is counted.
 
     ``module`` and ``optimizer`` are those of the training step. With a ``device`` ("cpu", "cuda") only the storages
     there count.
@@ -129,7 +123,7 @@ class MemoryTimeline(TorchDispatchMode):
         self._alive: dict[int, weakref.ref] = {}  # to the storage, by its address
         self._holdings: list[_Holding] = []
         self._seconds: list[float] = []  # of each change
-        self._marks: list[tuple[str, int, tuple[int, int] | None]] = []  # name, change, ``Snapshot.allocator``
+        self._marks: list[tuple[str, int]] = []  # name, change
         self._begin = time.perf_counter()
 
     def __enter__(self):
@@ -177,9 +171,7 @@ class MemoryTimeline(TorchDispatchMode):
         for catch_up in before_marks:
             catch_up()
         self._look_up()
-        cuda = torch.cuda.is_available() and torch.cuda.is_initialized()
-        allocator = (torch.cuda.memory_allocated(), torch.cuda.memory_reserved()) if cuda else None
-        self._marks.append((name, self._tick(), allocator))
+        self._marks.append((name, self._tick()))
 
     def label(self, tensor: torch.Tensor, kind: str) -> None:
         """Set the kind of ``tensor``'s storage, from its beginning on. Raises ValueError for an unknown kind."""
@@ -196,14 +188,14 @@ class MemoryTimeline(TorchDispatchMode):
             if holding.died is not None:
                 held[holding.kind][holding.died] -= holding.size
         added_up = {kind: list(accumulate(changes)) for kind, changes in held.items()}
-        return History(added_up, tuple(self._seconds), tuple((name, change) for name, change, _ in self._marks))
+        return History(added_up, tuple(self._seconds), tuple(self._marks))
 
     def at(self, name: str) -> Snapshot:
         """The ``Snapshot`` at the last mark of this name. Raises ValueError if there is none."""
-        found = [(change, allocator) for mark, change, allocator in self._marks if mark == name]
-        if not found:
-            raise ValueError(f"no mark {name!r}; there is {', '.join(dict.fromkeys(m for m, *_ in self._marks))}")
-        return self._snapshot(self.history(), *found[-1])
+        marks = dict(self._marks)  # the last of each name
+        if name not in marks:
+            raise ValueError(f"no mark {name!r}; there is {', '.join(marks)}")
+        return self._snapshot(self.history(), marks[name])
 
     def peak(self, kind: str | None = None) -> Snapshot:
         """The first ``Snapshot`` with the most bytes, of all kinds together or of one."""
@@ -214,8 +206,8 @@ class MemoryTimeline(TorchDispatchMode):
     def table(self) -> tuple[list[str], list[list]]:
         """``(head, rows)``: bytes of each kind at every mark and at the peak, totals last."""
         history, peak = self.history(), self.peak()
-        shots = [self._snapshot(history, change) for _, change, _ in self._marks] + [peak]
-        head = ["bytes", *(name for name, *_ in self._marks), f"peak, in {peak.phase}"]
+        shots = [self._snapshot(history, change) for _, change in self._marks] + [peak]
+        head = ["bytes", *(name for name, _ in self._marks), f"peak, in {peak.phase}"]
         rows = [[kind, *(shot[kind] for shot in shots)] for kind in KINDS]
         return head, [*rows, ["all", *(shot.total for shot in shots)]]
 
@@ -225,10 +217,10 @@ class MemoryTimeline(TorchDispatchMode):
         widths = [max(map(len, column)) for column in zip(*text, strict=True)]
         return "\n".join("  ".join(map(str.rjust, row, widths)) for row in text)
 
-    def _snapshot(self, history, change, allocator=None):
+    def _snapshot(self, history, change):
         phase = next((name for name, at in history.marks if at >= change), "the end")
         held = {kind: held[change] for kind, held in history.bytes.items()}
-        return Snapshot(phase, change, self._seconds[change], held, allocator)
+        return Snapshot(phase, change, self._seconds[change], held)
 
     def _tick(self):
         self._seconds.append(time.perf_counter() - self._begin)

@@ -1,42 +1,15 @@
-"""Records of what a rank did, in a file that another process can read while the rank hangs and after it crashed.
-
-The file is memory-mapped: writing a record costs a few microseconds and no system call. A record read back is an
-``Operation``.
-"""
+"""Writes down what this process does, while it does it."""
 
 import contextlib
 import itertools
-import json
-import mmap
-import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from os import PathLike
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ringzero import processes
-from ringzero.record import sources
-from ringzero.record.operation import COMMUNICATION, COMPUTE, HEADER, Operation
-
-CAPACITY = 2**20  # records; the file is sparse, so room costs nothing until it is used. More are only counted
-# A record: kind, dtype, peer, bytes, tag, Origin (4), batch, start; and, written later, end, first wait, its thread.
-BEGUN = struct.Struct("<BBiqiHIIIid")
-RECORD = struct.Struct(BEGUN.format + "ddB")
-START, END, WAIT, THREAD = BEGUN.size - 8, BEGUN.size, BEGUN.size + 8, BEGUN.size + 16
-TIME, TIME_AND_THREAD = struct.Struct("<d"), struct.Struct("<dB")
-HEAD = struct.Struct("<qqq")  # how many records follow, which was waited for last (its offset, or 0), Python threads
-COUNT, WAITED = struct.Struct("<q"), struct.Struct("<qq")  # its parts, which different threads write
-NONE = -1  # no peer, no batch
-DROPPED = -1.0  # in place of the time of the first wait: nobody waits, or can wait any more
-MOST_THREADS = 255  # all later threads have this number
-
-KINDS = (
-    *("send", "recv", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter", "reduce_scatter"),
-    *("all_to_all", "barrier", HEADER),
-)
-_KIND = {kind: code for code, kind in enumerate((*KINDS, COMPUTE))}
-_COMPUTE = _KIND[COMPUTE]  # a record of computing: the field ``called`` is the number of its kind
+from ringzero.record import sources, trace_file
+from ringzero.record.operation import COMPUTE, Operation
 
 _recorder: "Recorder | None" = None  # of this process
 
@@ -51,23 +24,17 @@ class Origin(NamedTuple):
 
 
 class Recorder:
-    """Writes one rank's records to ``path`` and the groups, types, lines and calls they name to ``path`` + ".names"."""
+    """Writes one rank's operations to ``path`` (see ``trace_file``)."""
 
     def __init__(self, path: str | PathLike, rank: int):
-        with open(path, "wb") as file:
-            file.truncate(HEAD.size + CAPACITY * RECORD.size)
-        with open(path, "r+b") as file:
-            self._memory = mmap.mmap(file.fileno(), 0)
-        self._memory.madvise(mmap.MADV_RANDOM)  # else the first record reads ahead, megabytes of nothing on some disks
-        self._path, self._rank, self._lock = path, rank, threading.Lock()
+        self._file, self._path, self._rank, self._lock = trace_file.Writer(path), path, rank, threading.Lock()
         self.may_lose = False  # whether the program goes on when other ranks are lost
-        self._names = open(f"{path}.names", "w", buffering=1)  # noqa: SIM115  (open as long as the rank lives)
         self._numbers: dict[str, dict] = {"group": {}, "line": {}, "dtype": {}, "called": {}}
-        self._count = self._calls = 0
+        self._calls = itertools.count(1)
         self._batches, self._mine = itertools.count(), threading.local()  # .batch: that of this thread, if in one
         self._threads: dict[int, int] = {}
         self._thread_numbers = itertools.count()
-        self.notes_heads = False  # whether ``note_head`` is to be called for each message sent
+        self.notes_heads = False  # see ``noting_heads``
 
     def operation(
         self, kind: str, peer: int | None, size: int, dtype: object, group: object, tag: int, describe: Callable
@@ -83,9 +50,8 @@ class Recorder:
     def call(self, called: str, group: object, describe: Callable) -> Origin:
         """Begin a collective that is made of messages, ``called`` in words; the Origin of its messages."""
         with self._lock:
-            self._calls += 1
             name = self._number("called", called, _itself)
-            return Origin(self._number("group", group, describe), self._location(), self._calls, name)
+            return Origin(self._number("group", group, describe), self._location(), next(self._calls), name)
 
     def message(self, kind: str, peer: int, size: int, dtype: object, tag: int, origin: Origin) -> int | None:
         """As ``operation``, for a message of a ``call``: its Origin is known, which saves the search for its line."""
@@ -98,37 +64,26 @@ class Recorder:
             origin = Origin(0, self._location(), 0, self._number("called", name, _itself))
             offset = self._write(COMPUTE, None, 0, None, 0, origin)
             if offset is not None:
-                self._memory[offset + THREAD] = self._thread()
+                self._file.computed_by(offset, self._thread())
             return offset
 
     def _write(self, kind, peer, size, dtype, tag, origin):
-        if self._count >= CAPACITY:
-            self._count += 1  # so that who reads knows how many are missing
-            COUNT.pack_into(self._memory, 0, self._count)
-            return None
-        offset = HEAD.size + self._count * RECORD.size
-        peer = NONE if peer is None else peer
-        dtype, batch = self._number("dtype", dtype, _type_name), getattr(self._mine, "batch", NONE)
-        BEGUN.pack_into(
-            self._memory, offset, _KIND[kind], dtype, peer, size, tag, *origin, batch, time.time()
-        )  # fmt: skip
-        self._count += 1
-        COUNT.pack_into(self._memory, 0, self._count)
-        return offset
+        dtype, batch = self._number("dtype", dtype, _type_name), getattr(self._mine, "batch", None)
+        return self._file.append(kind, dtype, peer, size, tag, origin, batch)
 
     def _number(self, what, thing, describe):
         """The number of a ``thing``, and its name into the file of names when it comes for the first time."""
         numbers = self._numbers[what]
         if thing not in numbers:
             numbers[thing] = len(numbers)
-            self._names.write(json.dumps([what, numbers[thing], *describe(thing)]) + "\n")
+            self._file.name(what, numbers[thing], describe(thing))
         return numbers[thing]
 
     def _thread(self):
         """Which thread this is, in the order in which they first waited or computed."""
         identity = threading.get_ident()
         if identity not in self._threads:
-            self._threads[identity] = min(next(self._thread_numbers), MOST_THREADS)
+            self._threads[identity] = min(next(self._thread_numbers), trace_file.MOST_THREADS)
         return self._threads[identity]
 
     def begin_batch(self) -> None:
@@ -136,53 +91,68 @@ class Recorder:
         self._mine.batch = next(self._batches)
 
     def end_batch(self) -> None:
-        """And here it ends."""
-        self._mine.batch = NONE
+        """End the batch of this thread."""
+        self._mine.batch = None
 
-    def note_head(self, offset: int | None, value: float) -> None:
-        """Keep ``value``, a number, as the first element of the message recorded at ``offset``."""
-        if offset is not None:
-            self._names.write(json.dumps(["head", (offset - HEAD.size) // RECORD.size, value]) + "\n")
+    def note_head(self, offset: int | None, tensor: Any) -> None:
+        """Within ``noting_heads``: keep the first element of ``tensor``, the message recorded at ``offset``."""
+        if self.notes_heads and offset is not None and tensor.numel():
+            self._file.head(offset, tensor.flatten()[0].item())
 
     @property
     def count(self) -> int:
         """How many operations there were so far."""
-        return self._count
+        return self._file.count
 
     def records(self) -> list[Operation]:
         """What was written so far."""
-        return read(self._path, self._rank)
+        return trace_file.read(self._path, self._rank)
 
     def close(self) -> None:
         """Close the files. A rank never does: they outlive it."""
-        self._names.close()
-        self._memory.close()
+        self._file.close()
+
+    def waited(self, offsets: Collection[int | None], wait: Callable, *args: Any, from_its_start: bool = False) -> Any:
+        """``wait(*args)``, which waits for the operations recorded at ``offsets``, noted before and after it.
+
+        ``from_its_start``: as if it had waited since the operations began.
+        """
+        for offset in offsets:
+            self.begins_to_wait(offset, from_its_start)
+        try:
+            result = wait(*args)
+        except Exception:
+            for offset in offsets:
+                self.has_failed(offset)
+            raise
+        for offset in offsets:
+            self.has_ended(offset)
+        return result
 
     def begins_to_wait(self, offset: int | None, from_its_start: bool = False) -> None:
         """Note that this thread now waits for the operation recorded at ``offset``, or has ``from_its_start``."""
         if offset is not None:
-            (when,) = TIME.unpack_from(self._memory, offset + START) if from_its_start else (time.time(),)
-            TIME_AND_THREAD.pack_into(self._memory, offset + WAIT, when, self._thread())
-            WAITED.pack_into(self._memory, COUNT.size, offset, threading.active_count())
+            when = self._file.start_of(offset) if from_its_start else time.time()
+            self._file.wait(offset, when, self._thread(), now=True)
 
     def was_waited_for(self, offset: int | None) -> None:
-        """Note that the program asked to wait for the operation recorded at ``offset``, and went on."""
+        """Note that the program waited for the operation recorded at ``offset``, without being held up."""
         if offset is not None:
-            TIME_AND_THREAD.pack_into(self._memory, offset + WAIT, time.time(), self._thread())
+            self._file.wait(offset, time.time(), self._thread(), now=False)
 
     def was_not_waited_for(self, offset: int) -> None:
         """Take back what was noted of waiting for the operation recorded at ``offset``."""
-        TIME.pack_into(self._memory, offset + WAIT, 0.0)
+        self._file.not_waited_for(offset, dropped=False)
 
     def was_dropped(self, offset: int) -> None:
         """Note that the handle of the operation recorded at ``offset`` is gone, and nobody has waited for it."""
-        with contextlib.suppress(ValueError):  # the file is closed
-            TIME.pack_into(self._memory, offset + WAIT, DROPPED)
+        with contextlib.suppress(*trace_file.CLOSED):
+            self._file.not_waited_for(offset, dropped=True)
 
     def has_ended(self, offset: int | None) -> None:
         """Note that the operation recorded at ``offset`` is over: it was waited for, or computed."""
         if offset is not None:
-            TIME.pack_into(self._memory, offset + END, time.time())
+            self._file.end(offset)
 
     def has_failed(self, offset: int | None) -> None:
         """The operation ended with an error: the other end is gone.
@@ -286,74 +256,3 @@ def _place(line):
 
 def _type_name(dtype):
     return (None if dtype is None else str(dtype).removeprefix("torch."),)
-
-
-def waiting(path: str | PathLike) -> tuple[int, int] | None:
-    """What the rank that writes ``path`` waits for now, a pair that is another in each wait; None if it does not wait.
-
-    A rank with more Python threads than one does not count as waiting: another thread may do what it waits for.
-    """
-    try:
-        with open(path, "rb", opener=processes.regular) as file:
-            count, offset, threads = HEAD.unpack(file.read(HEAD.size))
-            file.seek(offset + END)
-            (ended,) = TIME.unpack(file.read(TIME.size))
-    except (OSError, struct.error):  # no such file, or nonsense in its place
-        return None
-    return (count, offset) if offset and threads == 1 and not ended else None
-
-
-def read(path: str | PathLike, rank: int) -> list[Operation]:
-    """The operations that ``rank`` wrote to ``path``, oldest first; empty if it wrote none, or something else."""
-    try:
-        return _read(path, rank)
-    except (FileNotFoundError, struct.error, ValueError, LookupError, TypeError):
-        return []
-
-
-def _read(path, rank):
-    with (
-        open(path, "rb", opener=processes.regular) as file,
-        open(f"{path}.names", opener=processes.regular) as names,
-    ):
-        count, _, _ = HEAD.unpack(file.read(HEAD.size))
-        content = file.read(min(count, CAPACITY) * RECORD.size)
-        whole = (line for line in names if line.endswith("\n"))  # the last one is not, if the rank died in it
-        named = {(what, number): values for what, number, *values in map(json.loads, whole)}
-    read = [_operation(rank, sequence, row, named) for sequence, row in enumerate(RECORD.iter_unpack(content))]
-    if count > CAPACITY:
-        read[-1] = read[-1]._replace(missing=count - CAPACITY)
-    return read
-
-
-def _operation(rank, sequence, row, named):
-    """The Operation of one record; ``named`` has the content of the file of names."""
-    kind, dtype, peer, size, tag, group, location, call, called, batch, start, end, wait, thread = row
-    common = {
-        "rank": rank,
-        "start": start,
-        "end": end or None,
-        "line": named["line", location][0],
-        "sequence": sequence,
-        "thread": thread,
-    }
-    if kind == _COMPUTE:
-        return Operation(kind=named["called", called][0], stream=COMPUTE, **common)
-    name, members = named["group", group]
-    return Operation(
-        kind=KINDS[kind],
-        stream=COMMUNICATION,
-        wait=wait if wait > 0 else None,
-        bytes=size,
-        dtype=named["dtype", dtype][0],
-        peer=None if peer == NONE else peer,
-        group=name,
-        members=tuple(members),
-        tag=tag,
-        call=call or None,
-        called=named["called", called][0] if call else None,
-        batch=None if batch == NONE else batch,
-        head=named.get(("head", sequence), (None,))[0],
-        dropped=wait == DROPPED,
-        **common,
-    )

@@ -4,8 +4,8 @@
 starts no communication of its own.
 """
 
-import contextlib
 from collections.abc import Callable
+from functools import partial
 from os import PathLike
 
 import torch
@@ -15,6 +15,7 @@ from torch.distributed import distributed_c10d
 from ringzero.record import recorder
 from ringzero.record.eager import none_compiled
 from ringzero.record.operation import HEADER
+from ringzero.record.traced_work import TracedBatch, TracedMessage, TracedWork
 from ringzero.record.wire import HEADER_TAG
 
 
@@ -102,136 +103,23 @@ def _creator(backend, recorder, create):
     return made
 
 
-class TracedMessage:
-    """The work handle of a send or receive, which notes when it was waited for.
-
-    Created for each message, so it is a slotted wrapper and not a ``dist.Work``.
-    """
-
-    __slots__ = ("_offset", "_recorder", "_work")
-
-    def __init__(self, work, recorder, offset):
-        self._work, self._recorder, self._offset = work, recorder, offset
-
-    def wait(self, *timeout):
-        return self.wait_by(lambda work: work.wait(*timeout))
-
-    def wait_by(self, wait):
-        """As ``wait``, where ``wait(work)`` waits for gloo's own handle."""
-        offset, self._offset = self._offset, None  # waiting again changes nothing
-        self._recorder.begins_to_wait(offset)
-        try:
-            done = wait(self._work)
-        except Exception:
-            self._recorder.has_failed(offset)
-            raise
-        self._recorder.has_ended(offset)
-        return done
-
-    def __getattr__(self, name):
-        return getattr(self._work, name)
-
-    def __del__(self):
-        if self._offset is not None:
-            self._recorder.was_dropped(self._offset)
-
-
-class TracedWork(dist.Work):
-    """The work handle of a collective. It is a ``dist.Work``, as torch's C++ code requires."""
-
-    def __init__(self, work, recorder, offset):
-        super().__init__()
-        self._work, self._recorder, self._offset = work, recorder, offset
-
-    wait, wait_by, __getattr__ = TracedMessage.wait, TracedMessage.wait_by, TracedMessage.__getattr__
-
-    def is_completed(self):
-        return self._work.is_completed()
-
-    def is_success(self):
-        return self._work.is_success()
-
-    def exception(self):
-        return self._work.exception()
-
-    def source_rank(self):
-        return self._work.source_rank()
-
-    def result(self):
-        return self._work.result()
-
-    def get_future(self):
-        offset, self._offset = self._offset, None
-        if offset is None or torch.cuda.is_initialized():  # a future of ours would have to know the streams
-            return self._work.get_future()
-        return TracedFuture(self._work.get_future(), self._recorder, offset)
-
-
-class TracedFuture(torch.futures.Future):
-    """The future of a collective. It notes when ``wait`` was called, and, for waits in C++, when it was complete."""
-
-    def __init__(self, future, recorder, offset):
-        super().__init__()
-        self._recorder, self._offset = recorder, offset
-        future.add_done_callback(self._complete)
-
-    def _complete(self, future):
-        try:
-            value = future.value()
-        except Exception as error:
-            self._recorder.has_failed(self._offset)
-            self.set_exception(error)
-            return
-        with contextlib.suppress(ValueError):  # the record is closed
-            self._recorder.has_ended(self._offset)
-        self.set_result(value)
-
-    def wait(self):
-        self._recorder.begins_to_wait(self._offset)
-        value = super().wait()
-        self._recorder.has_ended(self._offset)
-        return value
-
-
-class TracedBatch(TracedWork):
-    """The one work handle of messages that went out together; ``parts`` are where they are recorded."""
-
-    def __init__(self, work, recorder, parts):
-        super().__init__(work, recorder, None)
-        self._parts = parts
-
-    def wait(self, *timeout):
-        parts, self._parts = self._parts, ()
-        for offset in parts:
-            self._recorder.begins_to_wait(offset)
-        try:
-            done = self._work.wait(*timeout)
-        except Exception:
-            for offset in parts:
-                self._recorder.has_failed(offset)
-            raise
-        for offset in parts:
-            self._recorder.has_ended(offset)
-        return done
-
-
 class TracedCall:
     """Sends and receives the messages of one collective of ringzero's own, as the group would."""
 
-    def __init__(self, group, origin):
-        self._group, self._recorder, self._origin = group, group._recorder, origin
+    def __init__(self, group, origin, tag):
+        self._group, self._recorder, self._origin, self._tag = group, group._recorder, origin, tag
 
     def send(self, tensors, peer, tag):
         offset = self._record("send", tensors[0], peer, tag)
-        if self._recorder.notes_heads:
-            _note_head(self._recorder, offset, tensors[0])
+        self._recorder.note_head(offset, tensors[0])
         return self._group._pass_on("send", offset, tensors, peer, tag)
 
     def recv(self, tensors, peer, tag):
         return self._group._pass_on("recv", self._record("recv", tensors[0], peer, tag), tensors, peer, tag)
 
     def _record(self, kind, tensor, peer, tag):
-        kind = HEADER if tag == HEADER_TAG else kind
+        if tag == HEADER_TAG:
+            kind, tag = HEADER, self._tag
         return self._recorder.message(kind, peer, tensor.nbytes, tensor.dtype, tag, self._origin)
 
 
@@ -260,9 +148,9 @@ class TracedProcessGroup(dist.ProcessGroup):
         """Close its connections, which cannot be used any more. The records may keep the group itself."""
         self._inner = self._messenger = None
 
-    def begin_call(self, called):
-        """Begin a collective that is made of messages, described by ``called``; see ``ringzero.record.wire``."""
-        return TracedCall(self, self._recorder.call(called, self, _describe))
+    def begin_call(self, called, tag):
+        """Begin a collective that is made of messages; see ``ringzero.record.wire``."""
+        return TracedCall(self, self._recorder.call(called, self, _describe), tag)
 
     def getBackendName(self):  # noqa: N802  (torch's name)
         return self._name
@@ -302,27 +190,26 @@ def _recording(method, kind, input_index):
     def operation(self, *args, **options):
         tensors = list(_tensors(args[input_index : input_index + 1]))
         size, dtype = sum(map(_bytes, tensors)), tensors[0].dtype if tensors else None
-        offset = self._recorder.operation(kind, _root(kind, args, options), size, dtype, self, 0, _describe)
+        how = [*args, *options.values()][-1:]  # torch's options of the collective
+        root = how[0].rootRank if kind in ROOTED else None
+        offset = self._recorder.operation(kind, root, size, dtype, self, 0, _describe)
+        call = partial(getattr(self._inner, method), *args, **options)
         if self._records_itself:
             self._inner.recorded = (self._recorder, offset)
-            return getattr(self._inner, method)(*args, **options)
-        how = [*args, *options.values()][-1:]
-        blocks = bool(how) and getattr(how[0], "asyncOp", True) is False
-        if not blocks:
-            return TracedWork(getattr(self._inner, method)(*args, **options), self._recorder, offset)
+            return call()
+        if not how or getattr(how[0], "asyncOp", True):
+            return TracedWork(call(), self._recorder, offset)
         how[0].asyncOp = True  # NCCL would return nothing, and the record would not say when it was over
-        self._recorder.begins_to_wait(offset, from_its_start=True)
-        try:
-            work = getattr(self._inner, method)(*args, **options)
-            work.wait()
-        except Exception:
-            self._recorder.has_failed(offset)
-            raise
-        self._recorder.has_ended(offset)
+        work = self._recorder.waited((offset,), lambda: _finished(call()), from_its_start=True)
         return TracedWork(work, self._recorder, None)
 
     operation.__name__ = method
     return operation
+
+
+def _finished(work):
+    work.wait()
+    return work
 
 
 def _recording_message(method, kind):
@@ -337,23 +224,12 @@ def _recording_message(method, kind):
         if peer is not None and not 0 <= peer < self._world_size:  # gloo would wait for it for ever
             raise ValueError(f"{kind}: there is no rank {peer}; the group's ranks are 0 to {self._world_size - 1}")
         offset = self._recorder.operation(kind, peer, size, tensor.dtype, self, tag, _describe)
-        if self._recorder.notes_heads and kind == "send":
-            _note_head(self._recorder, offset, tensor)
+        if kind == "send":
+            self._recorder.note_head(offset, tensor)
         return self._pass_on(method, offset, tensors, *peer_and_tag)
 
     operation.__name__ = method
     return operation
-
-
-def _note_head(recorder, offset, tensor):
-    if tensor.numel():
-        recorder.note_head(offset, tensor.flatten()[0].item())
-
-
-def _root(kind, args, options):
-    if kind in ("broadcast", "reduce", "gather", "scatter"):
-        return [*args, *options.values()][-1].rootRank
-    return None
 
 
 def _bytes(tensor):
@@ -371,33 +247,30 @@ def _tensors(tree):
             yield from _tensors(item)
 
 
-# torch's name -> (kind, which argument holds what this rank puts in). Some kinds have several names because torch
-# renamed them: 2.13 calls ..._single what earlier versions call ..._base.
-for _method, (_kind, _input) in {
-    "allreduce": ("all_reduce", 0),
-    "allreduce_coalesced": ("all_reduce", 0),
-    "broadcast": ("broadcast", 0),
-    "reduce": ("reduce", 0),
-    "allgather": ("all_gather", 1),
-    "allgather_coalesced": ("all_gather", 1),
-    "all_gather_single": ("all_gather", 1),
-    "_allgather_base": ("all_gather", 1),
-    "all_gather_single_coalesced": ("all_gather", 1),
-    "allgather_into_tensor_coalesced": ("all_gather", 1),
-    "gather": ("gather", 1),
-    "scatter": ("scatter", 1),
-    "reduce_scatter": ("reduce_scatter", 1),
-    "reduce_scatter_single": ("reduce_scatter", 1),
-    "_reduce_scatter_base": ("reduce_scatter", 1),
-    "reduce_scatter_single_coalesced": ("reduce_scatter", 1),
-    "reduce_scatter_tensor_coalesced": ("reduce_scatter", 1),
-    "alltoall": ("all_to_all", 1),
-    "all_to_all_single": ("all_to_all", 1),
-    "alltoall_base": ("all_to_all", 1),
-    "barrier": ("barrier", 0),
-}.items():
-    setattr(TracedProcessGroup, _method, _recording(_method, _kind, _input))
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
+IN_PLACE = ("all_reduce", "broadcast", "reduce", "barrier")  # argument 0 holds what the rank puts in, else argument 1
+# Kind -> torch's names of it. Some are renamed: 2.13 calls ..._single what earlier versions call ..._base.
+METHODS = {
+    "all_reduce": ("allreduce", "allreduce_coalesced"),
+    "broadcast": ("broadcast",),
+    "reduce": ("reduce",),
+    "all_gather": (
+        *("allgather", "allgather_coalesced", "all_gather_single", "_allgather_base"),
+        *("all_gather_single_coalesced", "allgather_into_tensor_coalesced"),
+    ),
+    "gather": ("gather",),
+    "scatter": ("scatter",),
+    "reduce_scatter": (
+        *("reduce_scatter", "reduce_scatter_single", "_reduce_scatter_base"),
+        *("reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced"),
+    ),
+    "all_to_all": ("alltoall", "all_to_all_single", "alltoall_base"),
+    "barrier": ("barrier",),
+}
+for _kind, _methods in METHODS.items():
+    for _method in _methods:
+        setattr(TracedProcessGroup, _method, _recording(_method, _kind, int(_kind not in IN_PLACE)))
 for _method, _kind in {"send": "send", "recv": "recv", "recv_anysource": "recv"}.items():
     setattr(TracedProcessGroup, _method, _recording_message(_method, _kind))
-for _class in (TracedMessage, TracedWork, TracedFuture, TracedBatch, TracedCall, TracedProcessGroup):
+for _class in (TracedCall, TracedProcessGroup):
     none_compiled(_class)

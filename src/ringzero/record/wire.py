@@ -1,19 +1,20 @@
 """What the executor of ringzero's own collectives and the recording process group must agree on.
 
-One collective is many messages. A group that wants to record them as one call has a method ``begin_call(called)``,
-which returns what sends and receives the messages of that call; ``begin_call`` here finds it. Beside the data, ranks
-exchange *headers*, 16 bytes in which they compare what they call. A header's tag is ``HEADER_TAG``, and the tag of
-data is computed from what is called, so buffers that do not match never meet.
+One collective is many messages. A group that records them as one call has a method ``begin_call(called, tag)``, which
+returns what sends and receives the messages of that call. Before the data, ranks exchange *headers*, in which they
+compare what they call (``collectives.agree``). They travel with ``HEADER_TAG``. The tag of data is computed from what
+is called, so buffers that do not match never meet; a header is recorded with that tag, too.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
+from typing import Any
 from zlib import crc32
 
-from ringzero.record.operation import HEADER, Operation
+from ringzero.record.operation import Operation
 
 HEADER_TAG = 2**30  # data has smaller tags
 OTHER_TAG = HEADER_TAG + 1  # of messages of ours that are part of no collective
-NOBODYS_TAG = HEADER_TAG + 2  # of no message: whoever asks for one learns whether the other end is there
+NOBODYS_TAG = HEADER_TAG + 2  # no message has it: to receive one fails when the other rank is gone, and only then
 
 
 def data_tag(signature: Hashable) -> int:
@@ -22,23 +23,22 @@ def data_tag(signature: Hashable) -> int:
 
 
 def goes_in_groups(group: object, on_gpu: bool) -> bool:
-    """Whether messages of ``group`` must go out in groups, as on NCCL: one that stands alone waits for its other end.
+    """Whether messages of ``group`` must go out in groups.
 
-    A process group written in Python says so itself, by ``groups_messages``.
+    On NCCL an ungrouped send blocks the queue until its receive runs. A process group written in Python says so itself,
+    by ``groups_messages``.
     """
     return getattr(group, "groups_messages", on_gpu)
 
 
-def begin_call(group: object) -> Callable:
-    """``begin_call(called)`` for ``group``: what has ``send`` and ``recv`` for one call, described in words.
+def begin_call(group: Any, called: str, tag: int) -> Any:
+    """What has ``send`` and ``recv`` for the messages of one call, described in words; ``tag`` is that of its data.
 
     A process group that does not record serves every call itself.
     """
-    return getattr(group, "begin_call", lambda called: group)
+    return group.begin_call(called, tag) if hasattr(group, "begin_call") else group
 
 
-def data_of(call: Operation) -> tuple[int, str | None] | None:
-    """Of a call put together by ``calls``: ``(tag, dtype)`` of its data, the same on two ranks only if what they
-    called matches. None if it sent and received no data.
-    """
-    return next(((part.tag, part.dtype) for part in call.parts if part.kind != HEADER), None)
+def tag_of(call: Operation) -> int:
+    """Of a call put together by ``calls``: the tag of its data, the same on two ranks only if their calls match."""
+    return call.parts[0].tag

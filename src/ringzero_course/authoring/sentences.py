@@ -16,7 +16,7 @@ from ringzero_course.grading import build_labs, course
 
 # No student has written these: files of libraries, and names of functions inside them. Students write in cells.
 _LIBRARY = re.compile(
-    r"site-packages|dist-packages|/lib/python|third_party|\w+\.(?:py|cc|cpp|h|hpp)\b|<frozen|<string>|_check_headers"
+    r"site-packages|dist-packages|/lib/python|third_party|\w+\.(?:py|cc|cpp|h|hpp)\b|<frozen|<string>|check_headers"
     r"|Exception raised from|_ZN\w+"
 )
 EVERY_POINT = "nothing: it got every point"

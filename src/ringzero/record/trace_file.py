@@ -1,0 +1,167 @@
+"""The file in which a rank's operations are kept: how the rank writes it, and how another process reads it.
+
+It is memory-mapped. So a record costs a few microseconds and no system call, and can be read while the rank hangs and
+after it crashed. A file beside it, with ".names" at the end, holds what records name by number: groups, types, lines
+and calls, one JSON list a line.
+"""
+
+import json
+import mmap
+import struct
+import threading
+import time
+from collections.abc import Sequence
+from os import PathLike
+
+from ringzero import processes
+from ringzero.record.operation import COMMUNICATION, COMPUTE, HEADER, Operation
+
+CAPACITY = 2**20  # records; the file is sparse, so room costs nothing until it is used. More are only counted
+# A record: kind, dtype, peer, bytes, tag, recorder.Origin (4), batch, start; later also end, first wait, its thread.
+BEGUN = struct.Struct("<BBiqiHIIIid")
+RECORD = struct.Struct(BEGUN.format + "ddB")
+START, END, WAIT, THREAD = BEGUN.size - 8, BEGUN.size, BEGUN.size + 8, BEGUN.size + 16
+TIME, TIME_AND_THREAD = struct.Struct("<d"), struct.Struct("<dB")
+HEAD = struct.Struct("<qqq")  # how many records follow, which was waited for last (its offset, or 0), Python threads
+COUNT, WAITED = struct.Struct("<q"), struct.Struct("<qq")  # its parts, which different threads write
+NONE = -1  # no peer, no batch
+DROPPED = -1.0  # in place of the time of the first wait: nobody waits, or can wait any more
+MOST_THREADS = 255  # all later threads have this number
+CLOSED = (ValueError, TypeError)  # what a write into a closed file raises; struct's is a TypeError
+
+KINDS = (
+    *("send", "recv", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter", "reduce_scatter"),
+    *("all_to_all", "barrier", HEADER),
+)
+CODES = {kind: code for code, kind in enumerate((*KINDS, COMPUTE))}  # of computing, ``called`` has the kind's number
+
+
+class Writer:
+    """Writes records into ``path``. An ``offset`` says where in the file a record is."""
+
+    def __init__(self, path: str | PathLike):
+        with open(path, "wb") as file:
+            file.truncate(HEAD.size + CAPACITY * RECORD.size)
+        with open(path, "r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), 0)
+        self._memory.madvise(mmap.MADV_RANDOM)  # else the first record reads ahead, megabytes of nothing on some disks
+        self._names = open(f"{path}.names", "w", buffering=1)  # noqa: SIM115  (open as long as the rank lives)
+        self.count = 0  # of all operations, those for which there was no room too
+
+    def append(
+        self, kind: str, dtype: int, peer: int | None, size: int, tag: int, origin: Sequence[int], batch: int | None
+    ) -> int | None:
+        """Write a record that begins now. Returns its offset, or None where the file is full."""
+        offset = HEAD.size + self.count * RECORD.size if self.count < CAPACITY else None
+        if offset is not None:
+            peer, batch = NONE if peer is None else peer, NONE if batch is None else batch
+            BEGUN.pack_into(self._memory, offset, CODES[kind], dtype, peer, size, tag, *origin, batch, time.time())
+        self.count += 1
+        COUNT.pack_into(self._memory, 0, self.count)
+        return offset
+
+    def name(self, what: str, number: int, values: Sequence) -> None:
+        """Say what ``number`` stands for."""
+        self._names.write(json.dumps([what, number, *values]) + "\n")
+
+    def head(self, offset: int, value: float) -> None:
+        """The first element of a message."""
+        self.name("head", (offset - HEAD.size) // RECORD.size, [value])
+
+    def start_of(self, offset: int) -> float:
+        """When an operation began."""
+        return TIME.unpack_from(self._memory, offset + START)[0]
+
+    def wait(self, offset: int, when: float, thread: int, now: bool) -> None:
+        """When an operation was first waited for, and by which thread; ``now``: which waits now (see ``waiting``)."""
+        TIME_AND_THREAD.pack_into(self._memory, offset + WAIT, when, thread)
+        if now:
+            WAITED.pack_into(self._memory, COUNT.size, offset, threading.active_count())
+
+    def not_waited_for(self, offset: int, dropped: bool) -> None:
+        """Nobody waits for an operation; with ``dropped`` nobody can any more."""
+        TIME.pack_into(self._memory, offset + WAIT, DROPPED if dropped else 0.0)
+
+    def computed_by(self, offset: int, thread: int) -> None:
+        """Which thread computes."""
+        self._memory[offset + THREAD] = thread
+
+    def end(self, offset: int) -> None:
+        """An operation ends now."""
+        TIME.pack_into(self._memory, offset + END, time.time())
+
+    def close(self) -> None:
+        """Close the files. A rank never does: they outlive it."""
+        self._names.close()
+        self._memory.close()
+
+
+def waiting(path: str | PathLike) -> tuple[int, int] | None:
+    """What the rank that writes ``path`` waits for now, a pair that is another in each wait; None if it does not wait.
+
+    A rank with more Python threads than one does not count as waiting: another thread may do what it waits for.
+    """
+    try:
+        with open(path, "rb", opener=processes.regular) as file:
+            count, offset, threads = HEAD.unpack(file.read(HEAD.size))
+            file.seek(offset + END)
+            (ended,) = TIME.unpack(file.read(TIME.size))
+    except (OSError, struct.error):  # no such file, or nonsense in its place
+        return None
+    return (count, offset) if offset and threads == 1 and not ended else None
+
+
+def read(path: str | PathLike, rank: int) -> list[Operation]:
+    """The operations that ``rank`` wrote to ``path``, oldest first; empty if it wrote none, or something else."""
+    try:
+        return _read(path, rank)
+    except (FileNotFoundError, struct.error, ValueError, LookupError, TypeError):
+        return []
+
+
+def _read(path, rank):
+    with (
+        open(path, "rb", opener=processes.regular) as file,
+        open(f"{path}.names", opener=processes.regular) as names,
+    ):
+        count, _, _ = HEAD.unpack(file.read(HEAD.size))
+        content = file.read(min(count, CAPACITY) * RECORD.size)
+        whole = (line for line in names if line.endswith("\n"))  # the last one is not, if the rank died in it
+        named = {(what, number): values for what, number, *values in map(json.loads, whole)}
+    read = [_operation(rank, sequence, row, named) for sequence, row in enumerate(RECORD.iter_unpack(content))]
+    if count > CAPACITY:
+        read[-1] = read[-1]._replace(missing=count - CAPACITY)
+    return read
+
+
+def _operation(rank, sequence, row, named):
+    """The Operation of one record; ``named`` has the content of the file of names."""
+    kind, dtype, peer, size, tag, group, location, call, called, batch, start, end, wait, thread = row
+    common = {
+        "rank": rank,
+        "start": start,
+        "end": end or None,
+        "line": named["line", location][0],
+        "sequence": sequence,
+        "thread": thread,
+    }
+    if kind == CODES[COMPUTE]:
+        return Operation(kind=named["called", called][0], stream=COMPUTE, **common)
+    name, members = named["group", group]
+    return Operation(
+        kind=KINDS[kind],
+        stream=COMMUNICATION,
+        wait=wait if wait > 0 else None,
+        bytes=size,
+        dtype=named["dtype", dtype][0],
+        peer=None if peer == NONE else peer,
+        group=name,
+        members=tuple(members),
+        tag=tag,
+        call=call or None,
+        called=named["called", called][0] if call else None,
+        batch=None if batch == NONE else batch,
+        head=named.get(("head", sequence), (None,))[0],
+        dropped=wait == DROPPED,
+        **common,
+    )

@@ -1,0 +1,104 @@
+"""The work handles that a recording process group returns: they note when the program waited, and until when."""
+
+import contextlib
+
+import torch
+import torch.distributed as dist
+
+from ringzero.record.eager import none_compiled
+from ringzero.record.trace_file import CLOSED
+
+
+class TracedMessage:
+    """The handle of a send or receive. Created for each message, so it is a slotted wrapper and not a ``dist.Work``."""
+
+    __slots__ = ("_offset", "_recorder", "_work")
+
+    def __init__(self, work, recorder, offset):
+        self._work, self._recorder, self._offset = work, recorder, offset
+
+    def wait(self, *timeout):
+        return self.wait_by(lambda work: work.wait(*timeout))
+
+    def wait_by(self, wait):
+        """As ``wait``, where ``wait(work)`` waits for gloo's own handle."""
+        offset, self._offset = self._offset, None  # waiting again changes nothing
+        return self._recorder.waited((offset,), wait, self._work)
+
+    def __getattr__(self, name):
+        return getattr(self._work, name)
+
+    def __del__(self):
+        if self._offset is not None:
+            self._recorder.was_dropped(self._offset)
+
+
+class TracedWork(dist.Work):
+    """The handle of a collective. It is a ``dist.Work``, as torch's C++ code requires."""
+
+    def __init__(self, work, recorder, offset):
+        super().__init__()
+        self._work, self._recorder, self._offset = work, recorder, offset
+
+    wait, wait_by, __getattr__ = TracedMessage.wait, TracedMessage.wait_by, TracedMessage.__getattr__
+
+    def is_completed(self):
+        return self._work.is_completed()
+
+    def is_success(self):
+        return self._work.is_success()
+
+    def exception(self):
+        return self._work.exception()
+
+    def source_rank(self):
+        return self._work.source_rank()
+
+    def result(self):
+        return self._work.result()
+
+    def get_future(self):
+        offset, self._offset = self._offset, None
+        if offset is None or torch.cuda.is_initialized():  # a future of ours would have to know the streams
+            return self._work.get_future()
+        return TracedFuture(self._work.get_future(), self._recorder, offset)
+
+
+class TracedFuture(torch.futures.Future):
+    """The future of a collective. It notes when ``wait`` was called, and, for waits in C++, when it was complete."""
+
+    def __init__(self, future, recorder, offset):
+        super().__init__()
+        self._recorder, self._offset = recorder, offset
+        future.add_done_callback(self._complete)
+
+    def _complete(self, future):
+        try:
+            value = future.value()
+        except Exception as error:
+            with contextlib.suppress(*CLOSED):
+                self._recorder.has_failed(self._offset)
+            self.set_exception(error)
+            return
+        with contextlib.suppress(*CLOSED):
+            self._recorder.has_ended(self._offset)
+        self.set_result(value)
+
+    def wait(self):
+        return self._recorder.waited((self._offset,), super().wait)
+
+
+class TracedBatch(TracedWork):
+    """The one handle of messages that went out together; ``parts`` are where they are recorded."""
+
+    def __init__(self, work, recorder, parts):
+        super().__init__(work, recorder, None)
+        self._parts = parts
+
+    def wait(self, *timeout):
+        parts, self._parts = self._parts, ()
+        return self._recorder.waited(parts, self._work.wait, *timeout)
+
+
+for _class in (TracedMessage, TracedWork, TracedFuture, TracedBatch):
+    none_compiled(_class)
