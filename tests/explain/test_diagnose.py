@@ -80,7 +80,7 @@ def never_waited():
     if dist.get_rank() == 0:
         dist.isend(torch.ones(1_000_000), 1)  # here
     if dist.get_rank() == 1:
-        time.sleep(0.3)
+        time.sleep(1.0)  # rank 0 has returned by then
         dist.recv(torch.ones(1_000_000), 0)
 
 

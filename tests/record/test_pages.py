@@ -14,7 +14,7 @@ def test_the_first_record_brings_one_page_into_memory(tmp_path):
     """Not all that a disk reads ahead, up to 8 MB: that took 4 to 30 ms of each rank in each call of ``launch``."""
     written = recorder.Recorder(tmp_path / "0.trace", rank=0)
     written.operation("barrier", None, 0, None, "all", 0, lambda group: (group, []))
-    assert pages_in_memory(written._memory) <= 4
+    assert pages_in_memory(written._file._memory) <= 4
     written.close()
 
 
