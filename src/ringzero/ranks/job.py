@@ -6,6 +6,7 @@ its records; ``R.stack``, where it was when it was asked or crashed.
 
 import contextlib
 import faulthandler
+import fcntl
 import json
 import os
 import signal
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from torch.distributed import Store
 
 STACK_SIGNAL = signal.SIGUSR1  # has the process write its stack
-LOOK_SECONDS = 0.005  # between two looks at which ranks are done, where some may be lost
+LOOK_SECONDS = 0.005  # between two looks at which ranks are connected, where some may be lost
 
 
 @dataclass(frozen=True)
@@ -120,15 +121,15 @@ def _call(rank: int, job: Job) -> int:
 
     result_file = job.file(f"{rank}.result")
     try:
+        working = _hold(job.file("working"))
         store = _init_process_group(rank, job)
         if job.may_lose:  # a rank that died while others still connect to it would fail them
-            _wait_for_all("connected", store, rank, job)
+            _wait_until_connected(store, rank, job)
         function, args = cloudpickle.loads(job.file("job.pkl").read_bytes())
         result = function(*args)
         devices.leave(job.device)
         _leave(result_file, lambda path: plain_data.dump(result, path))
-        # A rank that exits closes its connections: wait until all ranks are done with them.
-        _wait_for_all("done", store, rank, job)
+        _let_go(working)  # a rank that exits closes its connections: wait until all are done with them
         return 0
     except (Exception, SystemExit, KeyboardInterrupt) as error:
         if result_file.exists():
@@ -145,15 +146,25 @@ def _leave(path: Path, write: Callable[[Path], object]) -> None:
     unfinished.rename(path)
 
 
-def _wait_for_all(what: str, store: "Store", rank: int, job: Job) -> None:
-    """Wait until all ranks have come here, or, where ranks may be lost, are gone."""
-    keys = {f"{what}/{r}": job.file(f"{r}.gone") for r in range(job.world_size)}
-    store.set(f"{what}/{rank}", "")
-    if not job.may_lose:
-        store.wait(list(keys), timedelta(seconds=job.timeout))
-        return
-    while not all(gone.exists() or store.check([key]) for key, gone in keys.items()):
+def _wait_until_connected(store: "Store", rank: int, job: Job) -> None:
+    """Wait until each rank has connected to the others, or is gone."""
+    store.set(f"connected/{rank}", "")
+    while not all(job.file(f"{r}.gone").exists() or store.check([f"connected/{r}"]) for r in range(job.world_size)):
         time.sleep(LOOK_SECONDS)
+
+
+def _hold(path: Path) -> int:
+    """Have ``_let_go`` of the other ranks wait for this one: until it lets go, too, or its process ends."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
+
+
+def _let_go(descriptor: int) -> None:
+    """Wait until no rank holds the lock. The system wakes this rank; a store would look every 10 ms."""
+    for operation in (fcntl.LOCK_UN, fcntl.LOCK_EX, fcntl.LOCK_UN):
+        fcntl.flock(descriptor, operation)
+    os.close(descriptor)  # which alone would not unlock: what this process has forked may have the descriptor, too
 
 
 def _init_process_group(rank: int, job: Job) -> "Store":
