@@ -47,7 +47,7 @@ def timeline(
     span: float | None = None,
     caption: str | None = None,
 ) -> Figure:
-    """Draw operations, such as ``Ranks.trace``; headers, 16 bytes each, are left out.
+    """Draw operations, such as ``Ranks.trace``; headers are left out.
 
     ``beside`` are other operations, such as predicted ones, drawn below those of the same rank and on the same scale,
     from the first of them on: their clock may be another. ``begin`` (as ``time.time`` counts) and ``span``, in seconds,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 COMMUNICATION, COMPUTE = "communication", "compute"  # streams
 MESSAGES = ("send", "recv")
-HEADER = "header"  # the kind of the small message that precedes the first call of a kind; see ``ringzero.record.wire``
+HEADER = "header"  # a small message that precedes the first call of a kind; see ``ringzero.record.wire``
 RINGZERO = "ringzero collective"  # the kind of a call whose messages ``calls`` put together
 
 
@@ -13,8 +13,9 @@ class Operation(NamedTuple):
     """What one rank did once. Times are seconds (``time.time``), and None for what never happened.
 
     ``kind``     "send", "recv", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter",
-                 "reduce_scatter", "all_to_all", "barrier"; "header" for the 16 bytes in which ringzero's own
-                 collectives compare sizes before the first call of a kind; for computing any name, such as "backward"
+                 "reduce_scatter", "all_to_all", "barrier"; "header" for the small messages in which ringzero's
+                 own collectives compare what ranks call, before the first call of a kind; for computing any name,
+                 such as "backward"
     ``rank``     who did it
     ``start``    the call; ``wait``, when its completion was first waited for; ``end``, when that returned. What
                  computes is not waited for: it lasts from ``start`` to ``end``

@@ -23,7 +23,14 @@ class TracedMessage:
     def wait_by(self, wait):
         """As ``wait``, where ``wait(work)`` waits for gloo's own handle."""
         offset, self._offset = self._offset, None  # waiting again changes nothing
-        return self._recorder.waited((offset,), wait, self._work)
+        self._recorder.begins_to_wait(offset)  # not ``waited``: this is done for each message
+        try:
+            done = wait(self._work)
+        except Exception:
+            self._recorder.has_failed(offset)
+            raise
+        self._recorder.has_ended(offset)
+        return done
 
     def __getattr__(self, name):
         return getattr(self._work, name)
