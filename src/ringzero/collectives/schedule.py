@@ -89,8 +89,8 @@ class Traffic(NamedTuple):
 class Rounds(Sequence):
     """``length`` rounds; ``make(step)`` makes one when it is looked at, so 65,536 ranks cost nothing until then.
 
-    ``a + b`` plays b after a. ``traffic`` makes every round and counts what it sends, unless ``alike()`` states it,
-    with shares that count chunks: for rounds that repeat, and for those of very many transfers.
+    ``a + b`` plays b after a. ``traffic_in_chunks`` makes every round and counts, unless ``alike()`` states the
+    traffic: for rounds that repeat, and for those of very many transfers.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Rounds(Sequence):
         make: Callable[[int], Round],
         alike: Callable[[], Iterable[Traffic]] | None = None,
     ):
-        self._length, self._make, self._alike = length, make, alike
+        self._length, self._make, self.alike = length, make, alike
 
     def __len__(self) -> int:
         return self._length
@@ -115,7 +115,7 @@ class Rounds(Sequence):
         return Rounds(
             n + len(later),
             lambda step: self[step] if step < n else later[step - n],
-            lambda: chain(self.traffic(), later.traffic()),
+            lambda: chain(traffic_in_chunks(self), traffic_in_chunks(later)),
         )
 
     def backwards(self, reduce: bool) -> "Rounds":
@@ -130,13 +130,10 @@ class Rounds(Sequence):
             return Round(src=round.dst, dst=round.src, chunk=round.chunk, reduce=reduce)
 
         def alike():
-            return (Traffic.of(t.dst, t.src, t.share, reduce, t.times) for t in reversed(tuple(self.traffic())))
+            traffic = reversed(tuple(traffic_in_chunks(self)))
+            return (Traffic.of(t.dst, t.src, t.share, reduce, t.times) for t in traffic)
 
-        return Rounds(self._length, turned, self._alike and alike)
-
-    def traffic(self) -> Iterator[Traffic]:
-        """``Traffic`` whose shares count chunks."""
-        return _looked_at(self) if self._alike is None else (t for t in self._alike() if t.times > 0)
+        return Rounds(self._length, turned, self.alike and alike)
 
 
 def traffic_in_chunks(rounds: Sequence[Round]) -> Iterator[Traffic]:
@@ -144,11 +141,12 @@ def traffic_in_chunks(rounds: Sequence[Round]) -> Iterator[Traffic]:
 
     Chunks that travel together are one message, and consecutive rounds with the same messages one ``Traffic``.
     """
-    return rounds.traffic() if isinstance(rounds, Rounds) else _looked_at(rounds)
+    if isinstance(rounds, Rounds) and rounds.alike:
+        return (traffic for traffic in rounds.alike() if traffic.times > 0)
+    return _made_and_counted(rounds)
 
 
-def _looked_at(rounds):
-    """The traffic found by making every round."""
+def _made_and_counted(rounds):
     last, times = None, 0
     for round in rounds:
         n = 1 + max(round.src.max(initial=0), round.dst.max(initial=0))
