@@ -602,11 +602,21 @@ def missing_imports(modules):
 
 
 def test_new_ranks_have_what_calls_import(monkeypatch):
-    """Modules of the fixed list, and those that this process adds to it; nothing else of ours that may change."""
+    """Of a fixed list, and what this process adds to it; for optimizers as soon as a job speaks of them."""
     monkeypatch.setattr(pool, "imports", [*pool.imports, "ringzero_course.lab.on_rank"])
+
+    def with_optimizer(modules):
+        torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
+        return missing_imports(modules)
+
     pool.stop()
     try:
-        assert launch(missing_imports, [*pool.imports, "torch._dynamo", "ringzero.zero"]).returns == [[], []]
+        wanted = ["cloudpickle", "ringzero.data_parallel", "ringzero_course.lab.on_rank", "torch._dynamo"]
+        assert launch(missing_imports, wanted).returns == [["torch._dynamo"]] * 2
+        assert launch(with_optimizer, ["torch._dynamo"], world_size=2).returns == [[], []]
+        pids = pool.acquire(2).pids
+        assert launch(missing_imports, wanted).returns == [[], []]
+        assert pool.acquire(2).pids == pids
     finally:
         pool.stop()
 

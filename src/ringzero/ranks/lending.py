@@ -55,7 +55,7 @@ def _lend(idle: list[Pool], borrower: socket.socket) -> None:
         try:
             pool = idle.pop()
         except IndexError:
-            pool = Pool(RANKS)
+            pool = Pool(RANKS, optimizers=True)
         returned = False
         with contextlib.suppress(OSError):
             socket.send_fds(borrower, [pool.told()], [worker.fileno() for worker in pool.workers])

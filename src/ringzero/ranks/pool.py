@@ -37,20 +37,25 @@ LOOPBACK = {"linux": "lo", "darwin": "lo0"}  # the interface's name
 START_SECONDS = 600.0  # far above what torchrun takes on a busy machine; one that fails ends and is seen at once
 GOODBYE_SECONDS = 5.0  # for a worker to end what its call started
 _current: "Pool | None" = None  # the pool of this process
+OF_OPTIMIZERS = "torch._dynamo"  # what an optimizer's first step imports, in a second; it makes forks slower
+MAY_OPTIMIZE = (b"optim", b"ringzero.zero", b"ringzero.unsynced")  # words of a pickled job that may have such a step
 imports = [*warm_rank.WARM]  # what ranks of new pools have imported before they are forked
 
 
-def acquire(world_size: int) -> "Pool":
-    """This process's pool, if it lives and has at least ``world_size`` ranks, else a new one."""
+def acquire(world_size: int, pickled: bytes = b"") -> "Pool":
+    """This process's pool, if it lives, has at least ``world_size`` ranks and what the job imports, else a new one."""
     global _current
-    if _current is not None and (_current.world_size < world_size or not _current.alive()):
+    optimizers = any(word in pickled for word in MAY_OPTIMIZE)
+    if _current is not None and (
+        _current.world_size < world_size or _current.optimizers < optimizers or not _current.alive()
+    ):
         stop()
     if _current is None or _current.owner != os.getpid():
         lender = os.environ.get(LENDER)
         if lender and world_size <= RANKS and box.asked_for() is None:
             _current = Borrowed(lender)
         else:
-            _current = Pool(max(world_size, RANKS))
+            _current = Pool(max(world_size, RANKS), optimizers=optimizers)
     return _current
 
 
@@ -69,11 +74,11 @@ class Pool:
     """``world_size`` ranks under ``torchrun``, connected to this process by a Unix socket.
 
     The ranks end when ``close`` is called and when this process ends, however it ends. Ranks that are not ``warm``
-    import torch anew in every call.
+    import torch anew in every call. ``optimizers``: whether the ranks have imported what an optimizer's step imports.
     """
 
-    def __init__(self, world_size: int, warm: bool = True):
-        self.world_size = world_size
+    def __init__(self, world_size: int, warm: bool = True, optimizers: bool = False):
+        self.world_size, self.optimizers = world_size, optimizers
         self.owner = os.getpid()
         self.box = box.asked_for()
         self.broken = False  # a rank is gone or out of step: end this pool, start another
@@ -85,7 +90,7 @@ class Pool:
         self.directory = Path(tempfile.mkdtemp(prefix="ringzero-", dir=processes.short_temporary_folder()))
         self._selector = selectors.DefaultSelector()
         try:
-            self._start(imports if warm else [])
+            self._start([*imports, *([OF_OPTIMIZERS] if optimizers else [])] if warm else [])
         except BaseException:
             self.close()
             raise
@@ -232,7 +237,7 @@ class Borrowed(Pool):
 
     def __init__(self, lender: str):
         self.owner = os.getpid()
-        self.box, self.broken = None, False
+        self.box, self.broken, self.optimizers = None, False, True
         self._selector = selectors.DefaultSelector()
         self._lender = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._lender.connect(lender)

@@ -40,7 +40,6 @@ WARM = (
     "numpy.random",  # which numpy imports when it is first used: 10 ms
     "safetensors.torch",
     "torch.distributed",
-    "torch._dynamo",  # which an optimizer's first step imports: a second
     "ringzero.record.recording_group",
     "ringzero.collectives",
     "ringzero.strict.group",

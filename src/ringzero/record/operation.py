@@ -14,13 +14,8 @@ class Operation(NamedTuple):
 
     ``kind``     "send", "recv", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter",
                  "reduce_scatter", "all_to_all", "barrier"; "header" for the small messages in which ringzero's
-<<<<<<< ours
-                 own collectives compare what ranks call, before the first call of a kind; for
-                 computing any name, such as "backward"
-=======
                  own collectives compare what ranks call, before the first call of a kind; for computing any name,
                  such as "backward"
->>>>>>> theirs
     ``rank``     who did it
     ``start``    the call; ``wait``, when its completion was first waited for; ``end``, when that returned. What
                  computes is not waited for: it lasts from ``start`` to ``end``
