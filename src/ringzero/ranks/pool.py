@@ -45,7 +45,8 @@ imports = [*warm_rank.WARM]  # what ranks of new pools have imported before they
 def acquire(world_size: int, pickled: bytes = b"") -> "Pool":
     """This process's pool, if it lives, has at least ``world_size`` ranks and what the job imports, else a new one."""
     global _current
-    optimizers = any(word in pickled for word in MAY_OPTIMIZE)
+    before = _current is not None and _current.optimizers
+    optimizers = before or any(word in pickled for word in MAY_OPTIMIZE)
     if _current is not None and (
         _current.world_size < world_size or _current.optimizers < optimizers or not _current.alive()
     ):
