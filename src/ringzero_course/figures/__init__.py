@@ -10,15 +10,15 @@ Each returns an object that a notebook shows.
 
 from ringzero.drawing.figure import Figure, standalone, table
 from ringzero.drawing.timelines import timeline
+from ringzero_course.figures.allocations import memory_timeline
+from ringzero_course.figures.before_and_after import before_after
 from ringzero_course.figures.calculators import calculator
 from ringzero_course.figures.charts import chart
 from ringzero_course.figures.controls import explore
-from ringzero_course.figures.memory import memory_timeline
+from ringzero_course.figures.editors import write_it
 from ringzero_course.figures.queueing import queues
-from ringzero_course.figures.ranks import before_after
 from ringzero_course.figures.space_time import spacetime
 from ringzero_course.figures.stepping import stepper
-from ringzero_course.figures.writing import write_it
 
 __all__ = [
     "Figure",

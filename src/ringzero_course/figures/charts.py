@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import cycle
 
-from ringzero.drawing import palette
-from ringzero.drawing.figure import Figure, frame, svg_open
+from ringzero.drawing import palette, svg
+from ringzero.drawing.figure import Figure, frame
 
 POINT = 4 / 3  # pixels: matplotlib counts in points
 FONT = 10  # points
@@ -59,9 +59,9 @@ def chart(
         (name, *STYLES[styles.get(name, "line")], color, marker)
         for name, color, marker in zip(series, cycle(palette.LINES), cycle(MARKERS), strict=False)
     ]
-    svg = _draw(series, x, y, log, looks, ticks, (width, height))
+    drawn = _draw(series, x, y, log, looks, ticks, (width, height))
     description = f"{y} against {x}: " + "; ".join(_say(name, *points) for name, points in series.items())
-    return frame(_adopt(svg, title, description), f"{title}. {description}", caption, _legend(looks))
+    return frame(_adopt(drawn, title, description), f"{title}. {description}", caption, _legend(looks))
 
 
 def _legend(looks):
@@ -141,9 +141,9 @@ def _label_ends(axes, ends):
         axes.annotate(name, (1.065, placed), xycoords="axes fraction", va="center", color=INK, annotation_clip=False)
 
 
-def _adopt(svg, title, description):
+def _adopt(drawn, title, description):
     """Matplotlib's file as an element of the page: its colours, its fonts, identifiers of its own."""
-    body = svg[svg.index("<svg") :]
+    body = drawn[drawn.index("<svg") :]
     width, height = map(float, re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', body).groups())
     inner = body[body.index(">") + 1 : body.rindex("</svg>")]
     inner = re.sub(r"<metadata>.*?</metadata>|<title>.*?</title>", "", inner, flags=re.DOTALL)
@@ -153,8 +153,8 @@ def _adopt(svg, title, description):
     mine = "c" + hashlib.sha256((title + inner).encode()).hexdigest()[:8]
     inner = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{mine}-", inner)
     inner = inner.replace("xlink:href", "href")
-    opening = svg_open(width * POINT, height * POINT, title, description, text=FONT * POINT)
-    return f'{opening}<g transform="scale({POINT:.4f})">{inner}</g></svg>'
+    scaled = svg.element("g", inner, transform=f"scale({POINT:.4f})")
+    return svg.image(width * POINT, height * POINT, title, description, [scaled], FONT * POINT)
 
 
 def _say(name, xs, ys):

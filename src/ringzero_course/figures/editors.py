@@ -6,9 +6,8 @@ Without the script, or where Python does not run, the page shows the solution's 
 
 from html import escape
 
-from ringzero.drawing.figure import Figure, frame, svg_open
+from ringzero.drawing.figure import Figure, frame
 from ringzero_course.figures.controls import json_in_html
-from ringzero_course.figures.space_time import COLORS
 from ringzero_course.in_page.running import Run
 from ringzero_course.in_page.verdict import judge
 from ringzero_course.in_page.writing import WORLD_SIZES, answer
@@ -28,10 +27,8 @@ def write_it(name: str, start: str, solution: str, *, ranks: int = 4, caption: s
         verdict = judge(Run(solution, n))
         if verdict.kind != "right":
             raise ValueError(f"the solution is not right with {n} ranks: {verdict.sentence}")
-    shown, editor = answer(solution, ranks, COLORS), f"rz-write-{name}"
-    opening = svg_open(shown["width"], shown["height"], "A solution", shown["alt"], text=11)
-    picture = opening + shown["content"] + "</svg>"
-    data = {"name": name, "start": start, "ranks": ranks, "solution": solution, "colors": COLORS}
+    shown, editor = answer(solution, ranks), f"rz-write-{name}"
+    data = {"name": name, "start": start, "ranks": ranks, "solution": solution}
     below = f'<p class="rz-caption">{escape(caption)}</p>' if caption else ""
     html = (
         f'<div class="rz-writing"><div class="rz-editor" hidden>'
@@ -44,7 +41,7 @@ def write_it(name: str, start: str, solution: str, *, ranks: int = 4, caption: s
         f'step="1" value="{ranks}"> <output>{ranks}</output></label>'
         f'<span><button type="button">Run</button><button type="button">Reset</button></span></div>'
         f'<div class="rz-said" aria-live="polite"></div><div class="rz-view"></div></div>'
-        f'<div class="rz-instead">{frame(picture, shown["alt"], None).html}'
+        f'<div class="rz-instead">{frame(shown["svg"], shown["alt"], None).html}'
         f"<p>In a browser with JavaScript and WebAssembly you can write this program here yourself and see it run. "
         f"The figure shows the solution below, on {ranks} ranks.</p></div>"
         f"<details><summary>A solution</summary><pre>{escape(solution)}</pre>"

@@ -1,0 +1,85 @@
+"""Scales, the round numbers on an axis, and thin lines at them.
+
+Pages run this module in MicroPython, so it imports only ``math`` and ``svg`` (see ``ringzero.costs``).
+"""
+
+from math import ceil, floor, log10
+
+from ringzero.drawing import svg
+
+TYPE_CHECKING = False  # MicroPython has neither
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Scale:
+    """From a value to its pixel: ``low`` lies at ``first`` and ``high`` at ``last``; with ``log`` by the logarithm."""
+
+    def __init__(self, low: float, high: float, first: float, last: float, log: bool = False):
+        self.low, self.high, self.first, self.last, self.log = low, high, first, last, log
+
+    def __call__(self, value: float) -> float:
+        if self.log:
+            part = log10(value / self.low) / log10(self.high / self.low)
+        else:
+            part = (value - self.low) / (self.high - self.low)
+        return self.first + part * (self.last - self.first)
+
+    def ticks(self) -> list:
+        """Round numbers from ``low`` to ``high``."""
+        return log_ticks(self.low, self.high) if self.log else ticks(self.low, self.high)
+
+
+def ticks(low: float, high: float) -> list:
+    """Multiples of 1, 2 or 5 times a power of ten, at most seven.
+
+    >>> ticks(0, 24), ticks(0.5, 2.9)
+    ([0, 5, 10, 15, 20], [0.5, 1.0, 1.5, 2.0, 2.5])
+    """
+    step = 10 ** floor(log10(high - low))
+    step = next(step * factor for factor in (0.1, 0.2, 0.5, 1, 2) if (high - low) / (step * factor) <= 6)
+    return [round(step * i, 12) for i in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
+
+
+def log_ticks(low: float, high: float) -> list:
+    """Powers of ten; 2 and 5 times these too where there would be few, fewer where many.
+
+    >>> log_ticks(1, 50), log_ticks(1, 1e4)
+    ([1.0, 2.0, 5.0, 10.0, 20.0, 50.0], [1.0, 10.0, 100.0, 1000.0, 10000.0])
+    """
+    lowest, highest = log10(low), log10(high)
+    step, digits = max(1, int((highest - lowest) / 7)), (1,) if highest - lowest > 3 else (1, 2, 5)
+    exponents = [exponent for exponent in range(floor(lowest), ceil(highest) + 1) if exponent % step == 0]
+    values = [digit * 10.0**exponent for exponent in exponents for digit in digits]
+    return [value for value in values if lowest <= log10(value) <= highest]
+
+
+def rule(x1: float, y1: float, x2: float, y2: float) -> str:
+    return svg.line(x1, y1, x2, y2, stroke_opacity=0.16, stroke_width=0.8)
+
+
+def upright(across: Scale, top: float, bottom: float, y: float, say: "Callable[[float], str]" = "{:g}".format) -> list:
+    """Rules from ``top`` to ``bottom`` at round numbers, and at ``y`` these numbers, as ``say`` puts them."""
+    parts = []
+    for value in across.ticks():
+        x = across(value)
+        parts += [rule(x, top, x, bottom), svg.text(x, y, say(value), "middle")]
+    return parts
+
+
+def level(up: Scale, left: float, right: float, say: "Callable[[float], str]" = "{:g}".format) -> list:
+    """Rules from ``left`` to ``right``, and their numbers to the left of them."""
+    parts = []
+    for value in up.ticks():
+        y = up(value)
+        parts += [rule(left, y, right, y), svg.text(left - 6, y, say(value), "end")]
+    return parts
+
+
+def plot(across: Scale, up: Scale, x: str, y: str, say: "Callable[[float], str]" = "{:g}".format) -> list:
+    """Both axes of a plot, named ``x`` and ``y``, 50 pixels below it and 56 to the left of it."""
+    left, right, top, bottom = across.first, across.last, up.last, up.first
+    middle = (top + bottom) / 2
+    parts = upright(across, top, bottom, bottom + 12, say) + level(up, left, right, say)
+    parts.append(svg.text((left + right) / 2, bottom + 32, x, "middle"))
+    return parts + [svg.text(12, middle, y, "middle", transform=f"rotate(-90 12 {svg.number(middle)})")]
