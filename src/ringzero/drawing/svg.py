@@ -45,16 +45,16 @@ def text(
     halo: bool = False, **look: "Any",
 ) -> str:  # fmt: skip
     """One line of words, ``y`` in the middle of their height. ``anchor``: which end of them ``x`` is, or "middle"."""
-    anchored, weight = None if anchor == "start" else anchor, "bold" if bold else None
-    look["style"] = HALO if halo else None
-    return element("text", escape(words), x=x, y=y + 4, text_anchor=anchored, font_size=size, font_weight=weight, **look)
+    look["text_anchor"] = None if anchor == "start" else anchor
+    look["font_weight"], look["style"] = "bold" if bold else None, HALO if halo else None
+    return element("text", escape(words), x=x, y=y + 4, font_size=size, **look)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, stroke: str = INK, **look: "Any") -> str:
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=stroke, **look)
 
 
-def path(d: str, fill: str = "none", stroke: str = INK, title: str = "", **look: "Any") -> str:
+def path(d: str, fill: str = "none", stroke: str | None = INK, title: str = "", **look: "Any") -> str:
     return element("path", _titled(title), d=d, fill=fill, stroke=stroke, **look)
 
 

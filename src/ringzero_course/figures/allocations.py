@@ -84,10 +84,11 @@ def _marks(marks, across):
 
 
 def _names(labels):
-    """Names on the right, as high as what they name or a line above the one below, and a line to it."""
-    parts, y, x = [], BOTTOM + 16, LEFT + WIDTH
-    for kind, at, middle in labels:  # from the bottom up
-        y = min(middle, y - 16)
+    """Names on the right, as high as what they name or a line apart, and a line to it."""
+    parts, x = [], LEFT + WIDTH
+    levels = axes.apart([-middle for _, _, middle in labels], -TOP, gap=16)  # from the bottom up
+    for (kind, at, middle), level in zip(labels, levels, strict=True):
+        y = -level
         parts += [
             svg.line(at, middle, x + 8, y, stroke_width=0.7),
             svg.disc((at, middle), 2, svg.INK, stroke=None),

@@ -91,19 +91,12 @@ def _lines(plot, title):
             parts.append(svg.disc((here, up(at)), 4, color, stroke=None))
             said.append(f"{name} {number(at)}")
         ends.append((up(points[-1][1]), name, color))
-    parts += _names(sorted(ends), right, bottom - 4)  # they keep off the numbers of the x axis
+    ends.sort()
+    placed = axes.apart([y for y, _, _ in ends], bottom - 4)  # the names keep off the numbers of the x axis
+    for (y, name, color), level in zip(ends, placed):  # noqa: B905
+        parts += [svg.line(right + 2, y, right + 12, level, color), svg.text(right + 16, level, name)]
     said = f"{plot['y']} against {plot['x']}; at {number(plot['at'])}: {', '.join(said)}"
     return svg.image(right + RIGHT, bottom + BELOW, title, said, parts)
-
-
-def _names(ends, right, lowest):
-    """The lines' names beside their ends, at least 15 pixels apart, from above to ``lowest``."""
-    parts, placed = [], -1e9
-    for index, (y, name, color) in enumerate(ends):
-        limit = lowest - 15 * (len(ends) - 1 - index)
-        placed = max(min(y, limit), placed + 15)
-        parts += [svg.line(right + 2, y, right + 12, placed, color), svg.text(right + 16, placed, name)]
-    return parts
 
 
 def _bars(plot, title):

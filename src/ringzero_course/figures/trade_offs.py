@@ -37,9 +37,8 @@ def trade_off(points: Mapping[str, Place], *, x: str, y: str, title: str, captio
     if wrong := [name for name, (px, _) in points.items() if not px > 0]:
         raise ValueError(f"{wrong[0]} has x {points[wrong[0]][0]!r}; on a logarithmic axis it must be above 0")
     xs, ys = zip(*points.values(), strict=True)
-    room = 1.06 * (max(xs) / min(xs)) ** 0.08, (max(ys) - min(ys) or 1) * 0.08  # beside the outermost points
-    across = axes.Scale(min(xs) / room[0], max(xs) * room[0], LEFT, LEFT + WIDTH, log=True)
-    up = axes.Scale(min(ys) - room[1], max(ys) + room[1], TOP + HEIGHT, TOP)
+    across = axes.around(xs, LEFT, LEFT + WIDTH, log=True)
+    up = axes.around(ys, TOP + HEIGHT, TOP)
     places = {name: (across(px), up(py)) for name, (px, py) in points.items()}
     best = front(points)
     parts = axes.plot(across, up, x, y)
