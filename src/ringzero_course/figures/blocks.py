@@ -56,7 +56,7 @@ def _say(label, size):
     return f"{label} {size:g}".lstrip()
 
 
-SHARE_ROW, SHARE_GAP = 22, 8  # pixels: a row's height, between rows
+SHARE_ROW, SHARE_GAP, PER_SIZE = 22, 8, 18  # pixels: a row's height, between rows, the width of a size of 1
 
 Share = Mapping[str, tuple[float, float]]  # for each part, from where to where the holder has it, of 0 to 1
 
@@ -66,13 +66,12 @@ def shares(
     rows: Mapping[str, Share],
     *,
     title: str,
-    per_size: float = 18,
     caption: str | None = None,
 ) -> Figure:
     """Draw which share of each part every holder has.
 
-    ``parts`` is a dict of name to ``(size, colour)``; each is an outline as wide as its size, ``per_size`` pixels for
-    one. ``rows`` is a dict of holder to its shares: ``{"gradients": (0.25, 0.5)}`` is the second quarter, filled. A
+    ``parts`` is a dict of name to ``(size, colour)``; each is an outline as wide as its size.
+    ``rows`` is a dict of holder to its shares: ``{"gradients": (0.25, 0.5)}`` is the second quarter, filled. A
     holder without shares stands for others that are left out: its row is three dots.
 
     Raises ValueError when there is nothing to draw, or for a share of a part that is not there.
@@ -87,12 +86,12 @@ def shares(
     for name, (size, _) in parts.items():
         lefts[name] = x
         drawn.append(svg.text(x, 10, name, kind="part"))
-        x += max(size * per_size, svg.LETTER * len(name)) + between
+        x += max(size * PER_SIZE, svg.LETTER * len(name)) + between
     y = top
     for holder, held in rows.items():
         drawn.append(svg.text(2, y + SHARE_ROW / 2, holder, kind="holder"))
         for name, (size, colour) in parts.items():
-            wide = size * per_size
+            wide = size * PER_SIZE
             if not held:
                 drawn.append(svg.text(lefts[name] + wide / 2, y + SHARE_ROW / 2, "⋮", "middle"))
                 continue
