@@ -330,8 +330,8 @@ def test_where_two_are_at_fault_both_lines_are_named():
 def test_an_unfinished_run_is_drawn_with_what_each_rank_waits_for():
     said = answer(WRONG["a rank ends after one round"][0], 3)
     assert said["svg"].count('class="round"') == 2
-    assert ">waits to receive from 0</text>" in said["svg"]
-    assert "rank 1 waits to receive from 0" in said["alt"]
+    assert ">waits to receive from rank 0</text>" in said["svg"]
+    assert "rank 1 waits to receive from rank 0" in said["alt"]
     marked = answer(WRONG["wrong chunk received"][0], 4)["svg"]
     assert marked.count('class="cross"') == 1
     assert 'class="cross"' not in answer(RING, 4)["svg"]
@@ -463,7 +463,7 @@ def test_a_program_is_run_judged_and_drawn_in_the_page(visit):
     assert page.locator(".rz-said").get_attribute("aria-live") == "polite"
     assert run(page) == WRONG["everyone sends first"][3]
     assert page.locator(".rz-lines strong").all_text_contents() == ["4\n"]
-    assert page.locator(".rz-view .note").all_text_contents() == [f"waits to send to {r}" for r in (1, 2, 3, 0)]
+    assert page.locator(".rz-view .note").all_text_contents() == [f"waits to send to rank {r}" for r in (1, 2, 3, 0)]
     assert run(page, RING).startswith("Right: each of the 4 ranks holds all 4 chunks")
     page.get_by_text("It is also right with 2, 3, 5, 6, 7 and 8 ranks.").wait_for()
     assert page.locator(".rz-view .round").count() == 6

@@ -44,7 +44,7 @@ def ticks(low: float, high: float) -> list:
     """Multiples of 1, 2 or 5 times a power of ten, at most seven.
 
     >>> ticks(0, 24), ticks(0.5, 2.9)
-    ([0, 5, 10, 15, 20], [0.5, 1.0, 1.5, 2.0, 2.5])
+    ([0.0, 5.0, 10.0, 15.0, 20.0], [0.5, 1.0, 1.5, 2.0, 2.5])
     """
     step = 10 ** floor(log10(high - low))
     step = next(step * factor for factor in (0.1, 0.2, 0.5, 1, 2) if (high - low) / (step * factor) < 7)

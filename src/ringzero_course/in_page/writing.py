@@ -2,7 +2,6 @@
 
 from ringzero.drawing import svg
 from ringzero_course.in_page.contributions import listed, number
-from ringzero_course.in_page.requests import SEND
 from ringzero_course.in_page.running import Run
 from ringzero_course.in_page.space_time import space_time
 from ringzero_course.in_page.verdict import first_trouble, judge, traffic, wrong_chunks
@@ -69,8 +68,7 @@ def _rows(run):
 
 
 def _stuck(requests):
-    ends = [f"{'send to' if request.kind == SEND else 'receive from'} {request.peer}" for request in requests]
-    return f"waits to {listed(ends)}"
+    return f"waits to {listed([request.action for request in requests])}"
 
 
 def _description(run, rounds, notes):
