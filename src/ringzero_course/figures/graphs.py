@@ -33,15 +33,7 @@ def graph(
         raise ValueError(f"weights have {n} rows of {sorted({len(row) for row in weights})} numbers; give N rows of N")
     if rank is not None and not 0 <= rank < n:
         raise ValueError(f"rank is {rank}; give one of 0 to {n - 1}, or None")
-    places = _on_circle(n) if columns is None else [divmod(i, columns)[::-1] for i in range(n)]
-    margin: float = RADIUS + 6
-    if columns is not None:
-        places = [(x * APART * 1.5, y * APART) for x, y in places]
-        margin += BEND * APART
-    left, top = (min(place[axis] for place in places) - margin for axis in (0, 1))
-    places = [(x - left, y - top) for x, y in places]
-    width, height = (max(place[axis] for place in places) + margin for axis in (0, 1))
-
+    places, width, height = _layout(n, columns)
     edges = [(i, j) for i in range(n) for j in range(n) if i != j and weights[i][j] > 0]
     lines, labels = [], []
     for i, j in sorted(edges, key=lambda edge: edge[0] == rank):
@@ -66,9 +58,18 @@ def graph(
     return picture(width, height, title, description, [*lines, *ranks, *labels], caption)
 
 
-def _on_circle(n: int) -> list[Point]:
-    radius = max(1.15 * APART * n / (2 * pi), 0.8 * APART) if n > 1 else 0.0
-    return [(radius * sin(2 * pi * i / n), -radius * cos(2 * pi * i / n)) for i in range(n)]
+def _layout(n: int, columns: int | None) -> tuple[list[Point], float, float]:
+    """Where the ranks lie, and the width and height of all."""
+    if columns is None:
+        radius = max(1.15 * APART * n / (2 * pi), 0.8 * APART) if n > 1 else 0.0
+        places, margin = [(radius * sin(2 * pi * i / n), -radius * cos(2 * pi * i / n)) for i in range(n)], 0.0
+    else:
+        places, margin = [(i % columns * APART * 1.5, i // columns * APART) for i in range(n)], BEND * APART
+    margin += RADIUS + 6
+    left, top = (min(place[axis] for place in places) - margin for axis in (0, 1))
+    places = [(x - left, y - top) for x, y in places]
+    width, height = (max(place[axis] for place in places) + margin for axis in (0, 1))
+    return places, width, height
 
 
 def _bend(places: Sequence[Point], i: int, j: int, columns: int | None) -> Point:
