@@ -151,8 +151,20 @@ def test_a_chart_leaves_out_what_its_axes_cannot_show():
     points = {"a": ([0, 1, 2, 4], [1.0, float("nan"), 3.0, 4.0])}
     figure = chart(points, x="x", y="y", title="t", log="x", styles={"a": "points"})
     assert len(places_of(figure)) == 3  # two points, and the sample beside the name
-    with pytest.raises(ValueError, match="no point of 't' can be drawn"):
-        chart({"a": ([0], [1])}, x="x", y="y", title="t", log="x")
+    diverged = chart({"a": ([0, 1], [float("nan")] * 2)}, x="x", y="y", title="t")
+    assert "nothing to draw" in diverged.html
+
+
+def test_a_narrow_logarithmic_axis_has_numbers():
+    figure = chart({"loss": ([1, 2, 3], [1.9, 1.4, 1.2])}, x="x", y="y", title="t", log="y")
+    assert {"1.4", "1.6", "1.8"} <= {text.text for text in svg_of(figure).iter(f"{SVG}text")}
+
+
+def test_a_word_of_an_axis_beyond_the_data_is_inside_the_plot():
+    figure = chart({"a": ([1, 30], [1, 2])}, x="x", y="y", title="t", log="x", ticks={1: "1", 1024: "1,024"})
+    (x,) = [float(text.get("x")) for text in svg_of(figure).iter(f"{SVG}text") if text.text == "1,024"]
+    (name,) = [float(text.get("x")) for text in svg_of(figure).iter(f"{SVG}text") if text.text == "a"]
+    assert x < name
 
 
 def test_numbers_on_an_axis_do_not_touch():

@@ -54,14 +54,17 @@ def ticks(low: float, high: float) -> list:
 def log_ticks(low: float, high: float) -> list:
     """Powers of ten; 2 and 5 times these too where there would be few, fewer where many.
 
-    >>> log_ticks(1, 50), log_ticks(1, 1e4)
-    ([1.0, 2.0, 5.0, 10.0, 20.0, 50.0], [1.0, 10.0, 100.0, 1000.0, 10000.0])
+    Where even these are fewer than three, as between 1.9 and 3.4, the ticks of a straight axis.
+
+    >>> log_ticks(1, 50), log_ticks(1, 1e4), log_ticks(1.9, 3.4)
+    ([1.0, 2.0, 5.0, 10.0, 20.0, 50.0], [1.0, 10.0, 100.0, 1000.0, 10000.0], [2.0, 2.5, 3.0])
     """
     lowest, highest = log10(low), log10(high)
     step, digits = max(1, int((highest - lowest) / 7)), (1,) if highest - lowest > 3 else (1, 2, 5)
     exponents = [exponent for exponent in range(floor(lowest), ceil(highest) + 1) if exponent % step == 0]
     values = [digit * 10.0**exponent for exponent in exponents for digit in digits]
-    return [value for value in values if lowest <= log10(value) <= highest]
+    found = [value for value in values if lowest <= log10(value) <= highest]
+    return found if len(found) > 2 else ticks(low, high)
 
 
 def rule(x1: float, y1: float, x2: float, y2: float) -> str:

@@ -67,19 +67,18 @@ def chart(
     default), "dashed", "points" or "both". ``ticks`` maps positions on the x axis to their labels. ``height`` is that
     of the plot, in pixels.
 
-    Raises ValueError when ``styles`` names a series that is not there, and when there is nothing to draw.
+    Raises ValueError when ``styles`` names a series that is not there.
     """
     styles = styles or {}
     if unknown := set(styles) - set(series):
         raise ValueError(f"styles has {sorted(unknown)}, which is not among the series {list(series)}")
-    shown = {name: _points(*points, log) for name, points in series.items()}
-    if not any(shown.values()):
-        raise ValueError(f"no point of {title!r} can be drawn; give series of (xs, ys)")
+    shown = {name: points for name, (xs, ys) in series.items() if (points := _points(xs, ys, log))}
     looks = {
         name: Look(*STYLES[styles.get(name, "line")], palette.LINES[i % len(palette.LINES)], MARKERS[i % len(MARKERS)])
         for i, name in enumerate(series)
     }
-    parts = _plot({name: points for name, points in shown.items() if points}, looks, x, y, log, ticks, height)
+    nothing = [svg.text(2, TOP, "nothing to draw")]  # such as the losses of a run that diverged at once
+    parts = _plot(shown, looks, x, y, log, ticks, height) if shown else nothing
     description = f"{y} against {x}: " + "; ".join(_in_words(name, *points) for name, points in series.items())
     drawn = svg.image(WIDTH, TOP + height + BELOW, title, description, parts)
     return frame(drawn, f"{title}. {description}", caption, _legend(looks))
@@ -95,7 +94,8 @@ def _plot(shown, looks, x, y, log, ticks, height):
     bottom, right = TOP + height, WIDTH - 36 - svg.LETTER * max(map(len, shown))
     up = axes.around([py for points in shown.values() for _, py in points], bottom, TOP, "y" in log)
     left = 32 + svg.LETTER * max(len(_number(tick)) for tick in up.ticks())
-    across = axes.around([px for points in shown.values() for px, _ in points], left, right, "x" in log)
+    xs = [px for points in shown.values() for px, _ in points]
+    across = axes.around([*xs, *(ticks or ())], left, right, "x" in log)
     parts = axes.plot(across, up, x, y, _number, ticks)
     ends = []
     for name, points in shown.items():
