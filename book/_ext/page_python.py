@@ -14,7 +14,7 @@ SOURCES = (  # in src/, for pages
     "ringzero/costs/__init__.py",
     "ringzero/costs/page/*.py",
     "ringzero_course/in_page/*.py",
-    "ringzero/drawing/palette.py",
+    *(f"ringzero/drawing/{name}.py" for name in ("palette", "svg", "axes")),
     "ringzero_course/figures/readout.py",
 )
 SCRIPTS = (  # a page with this class has these scripts
@@ -29,18 +29,23 @@ def setup(app):
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def bundle():
-    """The text of ``micropython.js``."""
+def sources():
+    """``{path: text}`` of the Python that a page can import."""
     packages = ("ringzero", "ringzero/drawing", "ringzero_course", "ringzero_course/figures")
     files = {f"{package}/__init__.py": "" for package in packages}  # their own import more than pages have
     files["answer.py"] = (ROOT / "book/_page/answer.py").read_text()
     for pattern in SOURCES:
         for path in sorted((ROOT / "src").glob(pattern)):
             files[path.relative_to(ROOT / "src").as_posix()] = path.read_text()
+    return files
+
+
+def bundle():
+    """The text of ``micropython.js``."""
     brought = {
         "loader": (MICROPYTHON / "micropython.mjs").read_text(),
         "wasm": base64.b64encode((MICROPYTHON / "micropython.wasm").read_bytes()).decode(),
-        "files": files,
+        "files": sources(),
     }
     return f"ringzero.python.deliver({json.dumps(brought, ensure_ascii=False)});\n"
 

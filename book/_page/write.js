@@ -33,11 +33,6 @@
     return made;
   }
 
-  const drawing = ({ width, height, content, alt }) =>
-    `<figure class="rz-figure"><div class="rz-scroll" tabindex="0"><svg xmlns="http://www.w3.org/2000/svg" role="img" ` +
-    `viewBox="0 0 ${width} ${height}" aria-label="${alt}" style="width:100%;max-width:${width}px;` +
-    `min-width:${Math.round((width * 10) / 11)}px">${content}</svg></div></figure>`;
-
   /* Keys of an editor, on a textarea; returns replace(from, to, text), which the browser can undo. */
   function keys(area, run) {
     let leaves = false; // after Escape, Tab is the browser's again
@@ -141,7 +136,7 @@
       say(result.kind, result.sentence);
       result.notes.forEach(note => paragraph(note, said));
       number(result.lines);
-      view.innerHTML = drawing(result);
+      view.innerHTML = `<figure class="rz-figure"><div class="rz-scroll" tabindex="0">${result.svg}</div></figure>`;
       const scroll = view.querySelector(".rz-scroll");
       if (result.printed.length) scroll.parentElement.before(element("pre", result.printed.join("\n")));
       if (result.rows.some(row => row[1] !== "0")) {
@@ -166,7 +161,7 @@
       const late = () => mine !== turn || given.source !== area.value;
       let result, rest;
       try {
-        result = await python.call(MODULE, "answer", { ...given, colors: data.colors }, { seconds: SECONDS });
+        result = await python.call(MODULE, "answer", given, { seconds: SECONDS });
       } catch (error) {
         result = error;
       }

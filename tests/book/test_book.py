@@ -15,7 +15,7 @@ from urllib.parse import unquote, urldefrag, urlparse
 import pytest
 
 from ringzero.drawing import palette
-from ringzero.drawing.figure import READABLE
+from ringzero.drawing.svg import READABLE
 from ringzero_course import figures
 from tests import predictions, reading_time
 from tests.conftest import needs_browser

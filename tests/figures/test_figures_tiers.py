@@ -17,7 +17,7 @@ WORK = {"copies": [("a", 0, 1, 0), ("b", 1, 2, 1)], "compute": [("a", 1, 3, 0), 
 SENT = {(0, 1): 100, (1, 2): 400, (2, 3): 100, (3, 0): 400, (0, 2): 0}
 FIGURES = {
     "blocks": lambda: blocks(HELD, title="Who", notes={"file": "nothing here"}, caption="Held."),
-    "shares": lambda: shares(PARTS, SHARES, title="Whose", per_size=20),
+    "shares": lambda: shares(PARTS, SHARES, title="Whose"),
     "lanes": lambda: lanes(WORK, unit="ms", title="When"),
     "traffic": lambda: traffic(SENT, ranks_per_node=2, ranks=4, title="Whom"),
 }
@@ -55,11 +55,11 @@ def test_blocks_are_as_wide_as_they_are_large_and_rows_below_each_other():
 def test_shares_are_filled_where_the_holder_has_them_and_outlined_where_not():
     figure = FIGURES["shares"]()
     wholes = [float(whole.get("width")) for whole in named(figure, "rect", "whole")]
-    assert wholes == [40, 240, 40, 240]  # two holders, two parts; the others are dots
+    assert wholes == [36, 216, 36, 216]  # two holders, two parts; the others are dots
     filled = [(float(share.get("x")), float(share.get("width"))) for share in named(figure, "rect", "share")]
     left = float(named(figure, "rect", "whole")[1].get("x"))
-    assert [width for _, width in filled] == [40, 60, 60]
-    assert filled[1:] == [(left, 60), (left + 180, 60)]
+    assert [width for _, width in filled] == [36, 54, 54]
+    assert filled[1:] == [(left, 54), (left + 162, 54)]
     assert (
         "rank 0: parameters whole, 0.25 of states; …: as the others; rank 3: no parameters, 0.25 of states"
         in figure.alt

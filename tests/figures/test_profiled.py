@@ -244,8 +244,8 @@ def test_short_gaps_are_drawn_as_the_share_that_is_computed(tmp_path):
     traces[0]["traceEvents"].remove(kernel)
     traces[0]["traceEvents"] += [{**kernel, "ts": kernel["ts"] + 25 * n, "dur": 5} for n in range(400)]
     (figure,) = report(save(traces, tmp_path)).figures()
-    blue = re.findall(r'class="busy" x="([\d.]+)" width="([\d.]+)"[^>]*fill="#0072b2"', figure.html)
-    of_rank_0 = [(float(x), float(width)) for x, width in blue][: len(blue) - 1]
+    blue = re.findall(r'class="busy" fill="#0072b2"[^>]* width="([\d.]+)" x="([\d.]+)"', figure.html)
+    of_rank_0 = [(float(x), float(width)) for width, x in blue][: len(blue) - 1]
     drawn = sum(width for _, width in of_rank_0) / (of_rank_0[-1][0] - of_rank_0[0][0])
     assert len(of_rank_0) > 20
     assert drawn == pytest.approx(0.2, abs=0.03)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from ringzero.drawing import svg
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -40,23 +42,22 @@ def frame(content: str, alt: str, caption: str | None, legend: str = "") -> Figu
     return Figure(f'<figure class="rz-figure">{scroll}{below}</figure>', alt)
 
 
-READABLE = 10  # pixels: no text of a figure becomes smaller, on a telephone neither
-HALO = "paint-order:stroke;stroke:var(--pst-color-background,Canvas);stroke-width:4px"  # of letters over a line
+def picture(
+    width: float,
+    height: float,
+    title: str,
+    description: str,
+    parts: Iterable[str],
+    caption: str | None = None,
+    *,
+    text: float = svg.SIZE,
+) -> Figure:
+    """A framed image of ``parts`` of SVG; its smallest letters have ``text`` pixels."""
+    drawn = svg.image(width, height, title, description, [*parts], text)
+    return frame(drawn, f"{title}. {description}", caption)
+
+
 WORDY = 14  # letters: a row's name that is longer gets room for two words side by side, on a telephone too
-
-
-def svg_open(width: float, height: float, title: str, description: str, text: float = 12) -> str:
-    """The opening tag, title and description of an image ``width`` by ``height`` pixels that shrinks with its column.
-
-    Its smallest letters have ``text`` pixels. It stops shrinking where they would fall below ``READABLE``; from there
-    on its ``frame`` scrolls.
-    """
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" '
-        f'aria-label="{escape(title)}. {escape(description)}" '
-        f'style="width:100%;max-width:{width:g}px;min-width:{width * READABLE / text:.0f}px">'
-        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
-    )
 
 
 def table(rows: Iterable[Sequence], head: Sequence | None = None, caption: str | None = None) -> Figure:

@@ -7,12 +7,10 @@ where its thread waits for communication instead of computing. So what is solid 
 """
 
 from collections.abc import Iterable
-from html import escape
-from math import floor, log10
 from typing import NamedTuple
 
-from ringzero.drawing import palette
-from ringzero.drawing.figure import Figure, frame, svg_open
+from ringzero.drawing import axes, palette, svg
+from ringzero.drawing.figure import Figure, picture
 from ringzero.record.operation import COMPUTE, HEADER, Operation
 
 LEFT, TOP, BAR, GAP, WIDTH = 68, 30, 18, 12, 624  # GAP is between two ranks
@@ -69,14 +67,11 @@ def timeline(
         raise ValueError(f"no operation of the trace lies in the {span:g} s from begin={begin!r}")
     lanes = 2 if any(op.stream == COMPUTE for row in rows for op in row.operations) else 1
     height = TOP + len(rows) * (lanes * BAR + GAP) + 34
-    description = _description(rows, span)
-    drawing = [svg_open(LEFT + WIDTH + RIGHT[lanes], height, "Timeline", description, text=11)]
-    drawing.append('<g font-size="12" fill="currentColor" stroke="none">')
-    drawing += _axis(span, height, lanes)
+    parts = _axis(span, height, lanes)
     for number, row in enumerate(rows):
-        drawing += _row(row, span, TOP + number * (lanes * BAR + GAP), lanes)
-    drawing.append("</g></svg>")
-    return frame("".join(drawing), f"Timeline. {description}", caption)
+        parts += _row(row, span, TOP + number * (lanes * BAR + GAP), lanes)
+    description = _description(rows, span)
+    return picture(LEFT + WIDTH + RIGHT[lanes], height, "Timeline", description, parts, caption, text=11)
 
 
 def _rows(trace, beside, begin, beside_begin, span):
@@ -99,15 +94,12 @@ def _description(rows, span):
 
 def _row(row, span, top, lanes):
     """The row's name, then its bars: first all pale parts, faded together, so that overlapping ones are no darker."""
-    middle = top + lanes * BAR / 2 + 4 - 7 * (len(row.names) - 1)
-    names = [
-        f'<text class="rank" x="2" y="{middle + 14 * line:g}">{escape(name)}</text>'
-        for line, name in enumerate(row.names)
-    ]
+    middle = top + lanes * BAR / 2 - 7 * (len(row.names) - 1)
+    names = [svg.text(2, middle + 14 * line, name, kind="rank") for line, name in enumerate(row.names)]
     bars = [_bar(op, row, span, top, lanes) for op in row.operations]
     by_lane = [[bar for bar in bars if bar.y == top + lane * BAR] for lane in range(lanes)]
     labels = [label for lane in by_lane for label in _labels(lane)]
-    return [*names, f'<g opacity="0.35">{"".join(map(_pale, bars))}</g>', *map(_solid, bars), *labels]
+    return [*names, svg.group([_pale(bar) for bar in bars], opacity=0.35), *map(_solid, bars), *labels]
 
 
 class Bar(NamedTuple):
@@ -124,8 +116,10 @@ class Bar(NamedTuple):
 
 
 def _bar(op, row, span, top, lanes):
+    across = axes.Scale(0, span, LEFT, LEFT + WIDTH)
+
     def x(time):
-        return LEFT + min(max((time - row.begin) / span, 0.0), 1.0) * WIDTH
+        return across(min(max(time - row.begin, 0.0), span))
 
     if op.stream == COMPUTE:
         end = row.begin + span if op.end is None else op.end
@@ -160,19 +154,22 @@ def _without_waits(start, end, thread, operations):
 def _pale(bar):
     """The part under way, which for what computes is all of it, behind the solid pieces."""
     kind = "under-way" if bar.kind == "operation" else "interrupted"
-    return f'<rect class="{kind}" {_place(bar, bar.start, bar.end)} fill="{bar.colour}">{_titled(bar)}</rect>'
+    return _piece(bar, bar.start, bar.end, bar.colour, kind=kind, stroke=None, title=bar.title)
 
 
 def _solid(bar):
-    parts = [f'<g class="{bar.kind}">{_titled(bar)}']
-    if not bar.pieces:
-        outline = 'fill="none" stroke="currentColor" stroke-width="0.5" stroke-dasharray="3"'
-        parts.append(f"<rect {_place(bar, bar.start, bar.end)} {outline}/>")
     kind = "waiting" if bar.kind == "operation" else "busy"
-    for left, right in bar.pieces:
-        edge = 'stroke="currentColor" stroke-width="0.5"' if right - left > 3 else ""  # a thin one would be all edge
-        parts.append(f'<rect class="{kind}" {_place(bar, left, right)} fill="{bar.colour}" {edge}/>')
-    return "".join([*parts, "</g>"])
+    edges = [svg.INK if right - left > 3 else None for left, right in bar.pieces]  # a thin one would be all edge
+    parts = [
+        _piece(bar, left, right, bar.colour, kind=kind, stroke=edge)
+        for (left, right), edge in zip(bar.pieces, edges, strict=True)
+    ]
+    outline = _piece(bar, bar.start, bar.end, "none", stroke_dasharray="3")
+    return svg.group([svg.element("title", svg.escape(bar.title)), *(parts or [outline])], kind=bar.kind)
+
+
+def _piece(bar, left, right, fill, **look):
+    return svg.rect(left, bar.y, max(right - left, 0.5), BAR, fill, stroke_width=0.5, **look)
 
 
 def _labels(lane):
@@ -196,9 +193,9 @@ def _labels(lane):
         else:
             continue
         if on_bar:
-            parts.append(f'<rect class="plate" {_place(bar, left, left + width)} fill="{bar.colour}"/>')
-        style = f'class="chunk" fill="{palette.ink(bar.colour)}"' if on_bar else 'class="name" fill="currentColor"'
-        parts.append(f'<text {style} x="{left + 4:.1f}" y="{bar.y + 13}" font-size="11">{escape(bar.label)}</text>')
+            parts.append(svg.rect(left, bar.y, width, BAR, bar.colour, stroke=None, kind="plate"))
+        kind, ink = ("chunk", palette.ink(bar.colour)) if on_bar else ("name", svg.INK)
+        parts.append(svg.text(left + 4, bar.y + BAR / 2, bar.label, size=11, kind=kind, fill=ink))
         taken = left + width
     return parts
 
@@ -215,14 +212,6 @@ def _is_free(lane, bar, left, right, taken):
     return left >= taken and all(start >= right or end <= left for start, end in (*solid, *others))
 
 
-def _titled(bar):
-    return f"<title>{escape(bar.title)}</title>"
-
-
-def _place(bar, left, right):
-    return f'x="{left:.1f}" width="{max(right - left, 0.5):.1f}" y="{bar.y}" height="{BAR}"'
-
-
 KEYS = {
     1: "pale: on its way; solid: its rank waits for it",
     2: "above: computing, pale while it waits; below: communication, pale on its way, solid while its rank waits",
@@ -231,19 +220,6 @@ KEYS = {
 
 def _axis(span, height, lanes):
     unit, scale = ("ms", 1e3) if span >= 1e-3 else ("µs", 1e6)
-    parts = [f'<text x="2" y="14">{unit}</text>']
-    for tick in ticks(span * scale):
-        x = LEFT + tick / (span * scale) * WIDTH
-        parts.append(
-            f'<line x1="{x:.1f}" y1="{TOP - 8}" x2="{x:.1f}" y2="{height - 30}" stroke="currentColor" '
-            f'stroke-opacity="0.2"/><text x="{x:.1f}" y="14" text-anchor="middle">{tick:g}</text>'
-        )
-    parts.append(f'<text x="{LEFT}" y="{height - 8}" font-size="11">{KEYS[lanes]}</text>')
-    return parts
-
-
-def ticks(end):
-    """Round numbers from 0 to ``end``, at most seven."""
-    step = 10 ** floor(log10(end))
-    step = next(step * f for f in (0.1, 0.2, 0.5, 1, 2) if end / (step * f) <= 6)
-    return [round(step * i, 12) for i in range(int(end / step) + 1)]
+    across = axes.Scale(0, span * scale, LEFT, LEFT + WIDTH)
+    key = svg.text(LEFT, height - 12, KEYS[lanes], size=11)
+    return [svg.text(2, 10, unit), *axes.upright(across, TOP - 8, height - 30, 10), key]

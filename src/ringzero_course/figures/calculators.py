@@ -13,7 +13,7 @@ from math import ceil, floor, log10
 
 from ringzero.drawing.figure import Figure
 from ringzero_course.figures import readout
-from ringzero_course.figures.controls import json_in_html
+from ringzero_course.figures.controls import menu, widget
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,10 @@ def calculator(
     Raises ValueError for a start or a grid that a field does not have.
     """
     grids = [_grid(name, field) for name, field in fields.items()]
-    states = [_view(fn, fields, state) for state in product(*grids)]
-    position = 0
-    for grid, field in zip(grids, fields.values(), strict=True):
-        position = position * len(grid) + grid.index(field.start)
-    shown, name = states[position], fn.__name__
-    spec = {
+    every = list(product(*grids))
+    states = [_view(fn, fields, state) for state in every]
+    shown, name = states[every.index(tuple(field.start for field in fields.values()))], fn.__name__
+    data = {
         "module": fn.__module__,
         "name": name,
         "fields": [_spec(*item, grid) for item, grid in zip(fields.items(), grids, strict=True)],
@@ -92,16 +90,13 @@ def calculator(
         "states": states,
     }
     inputs = "".join(_input(f"rz-{name}-{argument}", argument, field) for argument, field in fields.items())
-    below = f'<p class="rz-caption">{escape(caption)}</p>' if caption else ""
-    html = (
-        f'<div class="rz-calculator" id="rz-{name}"><div class="rz-fields" hidden>{inputs}</div>'
-        f"{_guess(f'rz-{name}-guess', question, unit, guesses)}"
+    inside = (
+        f'<div class="rz-fields" hidden>{inputs}</div>{_guess(f"rz-{name}-guess", question, unit, guesses)}'
         f'<div class="rz-answer"><p class="rz-guessed" hidden></p><div class="rz-view">{shown["html"]}</div></div>'
         f'<p class="rz-status" aria-live="polite">{escape(shown["says"])}</p>'
-        f'<p class="rz-note">{escape(shown["note"])}</p>{below}'
-        f'<script type="application/json">{json_in_html(spec)}</script></div>'
+        f'<p class="rz-note">{escape(shown["note"])}</p>'
     )
-    return Figure(html, shown["says"])
+    return Figure(widget("calculator", inside, data, caption, f' id="rz-{name}"'), shown["says"])
 
 
 def _grid(name, field):
@@ -127,26 +122,18 @@ def _view(fn, fields, state):
 
 
 def _spec(name, field, grid):
+    common = {"name": name, "label": field.label, "grid": grid}
     if isinstance(field, Choice):
-        return {
-            "name": name,
-            "label": field.label,
-            "values": list(field.values),
-            "start": str(field.start),
-            "grid": grid,
-        }
+        return common | {"values": list(field.values), "start": str(field.start)}
     low, high = readout.number(field.stops[0]), readout.number(field.stops[-1])
     takes = f"{'a whole number' if field.whole else 'a number'} from {low} to {high}"
-    return {
-        "name": name,
-        "label": field.label,
+    return common | {
         "unit": field.unit,
         "stops": list(field.stops),
         "scale": field.scale,
         "whole": field.whole,
         "takes": f"{field.label}: give {takes}{f' ({field.unit})' * bool(field.unit)}, in digits: 1000 or 2.5",
         "start": _digits(field.start),
-        "grid": grid,
     }
 
 
@@ -158,11 +145,8 @@ def _input(identifier, name, field):
     label = f'<label for="{identifier}">{escape(field.label)}</label>'
     wrong = f'<span class="rz-wrong" id="{identifier}-wrong" role="alert"></span>'
     if isinstance(field, Choice):
-        options = "".join(
-            f'<option value="{i}"{" selected" * (value == field.start)}>{escape(str(value))}</option>'
-            for i, value in enumerate(field.values)
-        )
-        control = f'<select id="{identifier}" name="{name}" aria-describedby="{identifier}-wrong">{options}</select>'
+        attributes = f' id="{identifier}" name="{name}" aria-describedby="{identifier}-wrong"'
+        control = menu(field.values, field.start, attributes)
         return f'<div class="rz-field">{label}{control}{wrong}</div>'
     unit = f'<span class="rz-unit" id="{identifier}-unit">{escape(field.unit)}</span>'
     text = (

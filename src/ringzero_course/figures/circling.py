@@ -5,17 +5,17 @@
 A rank's chunks are glasses. The more ranks have added to a chunk, the fuller is its glass; a full one is the sum.
 """
 
-from math import cos, hypot, pi, sin
+from math import cos, dist, pi, sin
 
 from ringzero.collectives.schedule import Schedule
-from ringzero.drawing import palette
-from ringzero.drawing.figure import Figure, frame, svg_open
+from ringzero.drawing import palette, svg
+from ringzero.drawing.figure import Figure, picture
 
 GLASS, TALL, APART, PAD = 20, 34, 24, 6  # pixels: a glass's width and height, from glass to glass, around them
 RX, RY = 150, 125  # of the ellipse through the middles of up to four ranks
 WIDER, HIGHER = 55, 35  # by how much it grows with each further rank
 ABOVE, BELOW = 18, 18  # a rank's name, the chunks' numbers
-TOKEN, HEAD = (30, 22), 9  # the chunk on an arrow; an arrow's head
+TOKEN = (30, 22)  # the chunk on an arrow
 
 
 def circle(schedule: Schedule, rounds_done: int, *, caption: str | None = None) -> Figure:
@@ -39,19 +39,17 @@ def circle(schedule: Schedule, rounds_done: int, *, caption: str | None = None) 
     wide, high = RX + WIDER * max(0, n - 4), RY + HIGHER * max(0, n - 4)
     middle = wide + box[0] / 2 + 4, high + box[1] / 2 + 4
     places = [(middle[0] + wide * sin(2 * pi * r / n), middle[1] - high * cos(2 * pi * r / n)) for r in range(n)]
-    drawing = [_message(t, places, box) for t in messages]
-    for rank, place in enumerate(places):
-        drawing.append(_rank(rank, place, box, held[rank], changed, n))
+    parts = [_message(t, places, box) for t in messages]
+    parts += [_rank(rank, place, box, held[rank], changed, n) for rank, place in enumerate(places)]
     finished = sum(len(ranks) == n for row in held for ranks in row)
     said = f"after round {rounds_done} of {len(schedule.rounds)}" if rounds_done else "before round 1"
     for line, words in enumerate((said, f"full glasses: {finished} of {n * chunks}")):
-        drawing.append(f'<text x="{middle[0]:g}" y="{middle[1] - 4 + 18 * line:g}" text-anchor="middle">{words}</text>')
+        parts.append(svg.text(middle[0], middle[1] - 8 + 18 * line, words, "middle"))
     title = f"{schedule.collective.replace('_', '-')}, {schedule.name}, {n} ranks, {said}"
     sent = "; ".join(f"rank {t.src} sends chunk {t.chunk} to rank {t.dst}, "
                      f"which {'adds it' if t.reduce else 'replaces its own'}" for t in messages)  # fmt: skip
     description = f"{sent or 'nothing sent yet'}. {finished} of {n * chunks} chunks hold the sum of all ranks"
-    svg = f'<g font-size="12" fill="currentColor">{"".join(drawing)}</g></svg>'
-    return frame(svg_open(2 * middle[0], 2 * middle[1], title, description) + svg, f"{title}. {description}", caption)
+    return picture(2 * middle[0], 2 * middle[1], title, description, parts, caption)
 
 
 def _held(schedule, rounds):
@@ -67,43 +65,30 @@ def _held(schedule, rounds):
 def _rank(rank, place, box, row, changed, n):
     left, top = place[0] - box[0] / 2, place[1] - box[1] / 2
     parts = [
-        f'<rect class="rank" x="{left:.1f}" y="{top:.1f}" width="{box[0]}" height="{box[1]}" rx="6" fill="none" '
-        f'stroke="currentColor" stroke-opacity="0.4"/>'
-        f'<text x="{place[0]:.1f}" y="{top + 13:.1f}" text-anchor="middle">rank {rank}</text>'
+        svg.rect(left, top, *box, kind="rank", rx=6, stroke_opacity=0.4),
+        svg.text(place[0], top + 9, f"rank {rank}", "middle"),
     ]
     for chunk, ranks in enumerate(row):
         x, y, full = left + PAD + chunk * APART, top + ABOVE, TALL * len(ranks) / n
         width = 2.5 if (rank, chunk) in changed else 0.7
-        parts.append(
-            f'<rect class="held" x="{x:.1f}" y="{y + TALL - full:.1f}" width="{GLASS}" height="{full:.1f}" '
-            f'fill="{palette.fill(chunk)}"/><rect class="glass" x="{x:.1f}" y="{y:.1f}" width="{GLASS}" '
-            f'height="{TALL}" fill="none" pointer-events="all" stroke="currentColor" stroke-width="{width}">'
-            f"<title>rank {rank}, chunk {chunk}: from {', '.join(map(str, sorted(ranks)))}</title></rect>"
-            f'<text x="{x + GLASS / 2:.1f}" y="{y + TALL + 13:.1f}" text-anchor="middle">{chunk}</text>'
-        )
-    return f"<g>{''.join(parts)}</g>"
+        said = f"rank {rank}, chunk {chunk}: from {', '.join(map(str, sorted(ranks)))}"
+        glass = {"kind": "glass", "stroke_width": width, "pointer_events": "all"}
+        parts += [
+            svg.rect(x, y + TALL - full, GLASS, full, palette.fill(chunk), stroke=None, kind="held"),
+            svg.rect(x, y, GLASS, TALL, title=said, **glass),
+            svg.text(x + GLASS / 2, y + TALL + 9, f"{chunk}", "middle"),
+        ]
+    return svg.group(parts)
 
 
 def _message(transfer, places, box):
     """An arrow from box to box, and on its middle the chunk: square when it is added, round when it replaces."""
     start, end = places[transfer.src], places[transfer.dst]
     dx, dy = end[0] - start[0], end[1] - start[1]
-    long = hypot(dx, dy)
     # As far from a box's middle as its edge in this direction, and a little more.
-    edge = min(box[i] / 2 / abs(d) for i, d in enumerate((dx, dy)) if abs(d) > 1e-9) + 4 / long
-    tip = end[0] - dx * edge, end[1] - dy * edge
-    foot = tip[0] - dx / long * HEAD, tip[1] - dy / long * HEAD
-    aside = -dy / long * HEAD / 2, dx / long * HEAD / 2
-    head = " ".join(
-        f"{x:.1f},{y:.1f}" for x, y in (tip, (foot[0] + aside[0], foot[1] + aside[1]),
-                                        (foot[0] - aside[0], foot[1] - aside[1]))
-    )  # fmt: skip
-    x, y, fill = start[0] + dx / 2, start[1] + dy / 2, palette.fill(transfer.chunk)
-    return (
-        f'<g class="message"><line x1="{start[0] + dx * edge:.1f}" y1="{start[1] + dy * edge:.1f}" x2="{foot[0]:.1f}" '
-        f'y2="{foot[1]:.1f}" stroke="currentColor" stroke-width="1.5"/><polygon points="{head}" fill="currentColor"/>'
-        f'<rect x="{x - TOKEN[0] / 2:.1f}" y="{y - TOKEN[1] / 2:.1f}" width="{TOKEN[0]}" height="{TOKEN[1]}" '
-        f'rx="{0 if transfer.reduce else TOKEN[1] / 2:g}" fill="{fill}" stroke="currentColor"/>'
-        f'<text class="chunk" x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle" fill="{palette.ink(fill)}">'
-        f"{'+' * transfer.reduce}{transfer.chunk}</text></g>"
-    )
+    edge = min(box[i] / 2 / abs(d) for i, d in enumerate((dx, dy)) if abs(d) > 1e-9) * dist(start, end) + 4
+    x, y, (width, height) = start[0] + dx / 2, start[1] + dy / 2, TOKEN
+    label, rx = f"{'+' * transfer.reduce}{transfer.chunk}", None if transfer.reduce else height / 2
+    token = svg.box(x - width / 2, y - height / 2, width, height, palette.fill(transfer.chunk), label, rx=rx)
+    arrow = svg.arrow(svg.towards(start, end, edge), svg.towards(end, start, edge))
+    return svg.group([arrow, token], kind="message")

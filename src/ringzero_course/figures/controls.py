@@ -34,24 +34,16 @@ def explore(
     for name, value in default.items():
         if value not in controls.get(name, ()):
             raise ValueError(f"default has {name}={value!r}, which is not a state of the controls {controls}")
-    start = [choices.index(default[name]) for name, choices in zip(names, values, strict=True)]
-    states = [_state(fn, labels, dict(zip(names, state, strict=True))) for state in product(*values)]
-    position = 0
-    for index, choices in zip(start, values, strict=True):
-        position = position * len(choices) + index
-    inputs = "".join(
-        _input(labels[name], choices, index) for name, choices, index in zip(names, values, start, strict=True)
-    )
+    every = list(product(*values))
+    states = [_state(fn, labels, dict(zip(names, state, strict=True))) for state in every]
+    shown = states[every.index(tuple(default[name] for name in names))]
+    inputs = "".join(_input(labels[name], choices, default[name]) for name, choices in zip(names, values, strict=True))
     grid = {"sizes": [len(v) for v in values], "values": [[str(v) for v in vs] for vs in values], "states": states}
-    shown = states[position]
-    below = f'<p class="rz-caption">{escape(caption)}</p>' if caption else ""
-    html = (
-        f'<div class="rz-explore"><div class="rz-controls" hidden>{inputs}</div>'
-        f'<div class="rz-view">{shown["html"]}</div>'
-        f'<p class="rz-status" aria-live="polite">{escape(shown["says"])}</p>{below}'
-        f'<script type="application/json">{json_in_html(grid)}</script></div>'
+    inside = (
+        f'<div class="rz-controls" hidden>{inputs}</div><div class="rz-view">{shown["html"]}</div>'
+        f'<p class="rz-status" aria-live="polite">{escape(shown["says"])}</p>'
     )
-    return Figure(html, shown["says"])
+    return Figure(widget("explore", inside, grid, caption), shown["says"])
 
 
 def _state(fn, labels, state):
@@ -63,20 +55,27 @@ def _state(fn, labels, state):
     return {"html": figure.html + (table(rows).html if rows else ""), "says": says}
 
 
-def _input(label, choices, index):
-    if all(isinstance(choice, (int, float)) for choice in choices):
-        control = (
-            f'<input type="range" min="0" max="{len(choices) - 1}" step="1" value="{index}" '
-            f'aria-valuetext="{choices[index]}">'
-        )
-        return f"<label>{escape(label)} {control} <output>{choices[index]}</output></label>"
-    options = "".join(
-        f'<option value="{i}"{" selected" * (i == index)}>{escape(str(choice))}</option>'
-        for i, choice in enumerate(choices)
+def _input(label, choices, start):
+    if not all(isinstance(choice, (int, float)) for choice in choices):
+        return f"<label>{escape(label)} {menu(choices, start)}</label>"
+    return (
+        f'<label>{escape(label)} <input type="range" min="0" max="{len(choices) - 1}" step="1" '
+        f'value="{choices.index(start)}" aria-valuetext="{start}"> <output>{start}</output></label>'
     )
-    return f"<label>{escape(label)} <select>{options}</select></label>"
 
 
-def json_in_html(value: object) -> str:
-    """JSON that cannot end the script element it stands in."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+def menu(words: Sequence, start: object, attributes: str = "") -> str:
+    """A ``<select>`` whose options have the places of the words as their values."""
+    options = "".join(
+        f'<option value="{i}"{" selected" * (word == start)}>{escape(str(word))}</option>'
+        for i, word in enumerate(words)
+    )
+    return f"<select{attributes}>{options}</select>"
+
+
+def widget(kind: str, inside: str, data: object, caption: str | None, attributes: str = "") -> str:
+    """The element of the class ``rz-KIND`` that a script brings to life, with its caption and, as JSON, its data."""
+    below = f'<p class="rz-caption">{escape(caption)}</p>' if caption else ""
+    script = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")  # ends no script
+    script = f'<script type="application/json">{script}</script>'
+    return f'<div class="rz-{kind}"{attributes}>{inside}{below}{script}</div>'

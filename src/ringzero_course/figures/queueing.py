@@ -6,11 +6,10 @@ those without colour stand behind it.
 """
 
 from collections.abc import Iterable
-from html import escape
 from itertools import pairwise
 
-from ringzero.drawing import palette
-from ringzero.drawing.figure import Figure, frame, svg_open
+from ringzero.drawing import palette, svg
+from ringzero.drawing.figure import Figure, picture
 from ringzero.drawing.timelines import COLOURS
 from ringzero.explain.queues import Queues
 from ringzero.record.operation import COMMUNICATION, HEADER, Operation
@@ -37,25 +36,20 @@ def queues(ranks: Iterable[Iterable[Operation]] | Iterable[Operation], *, captio
     width = max(LEFT + max(map(len, rows)) * (BOX + GAP), 300)
     height = TOP + (len(rows) - 1) * ROW + HEIGHT + BOTTOM
     description = _description(rows, states)
-    drawing = [svg_open(width, height, "Queues", description, text=11)]
-    drawing.append('<g font-size="12" fill="currentColor" stroke="none"><text x="2" y="14">first issued first</text>')
-    for rank in range(len(rows)):
-        drawing.append(f'<text class="rank" x="2" y="{TOP + rank * ROW + 16}">rank {rank}</text>')
-    drawing.append('<g stroke="currentColor" stroke-opacity="0.6">')
+    parts = [svg.text(2, 10, "first issued first")]
+    parts += [svg.text(2, TOP + rank * ROW + HEIGHT / 2, f"rank {rank}", kind="rank") for rank in range(len(rows))]
     for ends in answer.ends():
         for one, other in pairwise(sorted(ends, key=lambda op: op.rank)):
-            drawing.append(_line(places[id(one)], places[id(other)]))
-    drawing.append("</g>")
+            parts.append(_line(places[id(one)], places[id(other)]))
     for row in rows:
-        drawing += [_frame(together, places) for together in _batches(row)]
-        drawing += [_box(op, states[id(op)], places[id(op)]) for op in row]
-    drawing.append("</g></svg>")
-    return frame("".join(drawing), f"Queues. {description}", caption)
+        parts += [_frame(together, places) for together in _batches(row)]
+        parts += [_box(op, states[id(op)], places[id(op)]) for op in row]
+    return picture(width, height, "Queues", description, parts, caption, text=11)
 
 
 def _line(one, other):
     (x1, y1), (x2, y2) = sorted((one, other), key=lambda place: place[1])
-    return f'<line class="ends" x1="{x1 + BOX / 2}" y1="{y1 + HEIGHT}" x2="{x2 + BOX / 2}" y2="{y2}"/>'
+    return svg.line(x1 + BOX / 2, y1 + HEIGHT, x2 + BOX / 2, y2, kind="ends", stroke_opacity=0.6)
 
 
 def _batches(row):
@@ -68,28 +62,21 @@ def _batches(row):
 
 def _frame(together, places):
     (x, y), (last, _) = places[id(together[0])], places[id(together[-1])]
-    return (
-        f'<rect class="batch" x="{x - 6}" y="{y - 6}" width="{last - x + BOX + 12}" height="{HEIGHT + 12}" rx="6" '
-        'fill="none" stroke="currentColor" stroke-opacity="0.7"/>'
-    )
+    return svg.rect(x - 6, y - 6, last - x + BOX + 12, HEIGHT + 12, kind="batch", rx=6, stroke_opacity=0.7)
 
 
 def _box(op, state, place):
     """Its text lies on the colour of its kind; what stands behind has no colour, so its text has that of the page."""
-    x, y = place
-    box = f'<rect x="{x}" y="{y}" width="{BOX}" height="{HEIGHT}" rx="3"'
-    text = f'x="{x + BOX / 2}" y="{y + 16}" text-anchor="middle" font-size="11"'
+    middle = place[0] + BOX / 2, place[1] + HEIGHT / 2
     if state == BEHIND:
-        return (
-            f'<g class="behind">{box} fill="none" stroke="currentColor" stroke-dasharray="1 3"/>'
-            f"<text {text}>{escape(_label(op))}</text></g>"
-        )
-    color = COLOURS.get(op.kind, palette.PURPLE)
-    dashed = ' stroke-dasharray="5 3" stroke-width="2.5"' if state == WAITS else ""
-    return (
-        f'<g class="{state.split()[0]}">{box} fill="{color}" stroke="currentColor"{dashed}/>'
-        f'<text class="chunk" {text} fill="{palette.ink(color)}">{escape(_label(op))}</text></g>'
-    )
+        box = svg.rect(*place, BOX, HEIGHT, rx=3, stroke_dasharray="1 3")
+        label = svg.text(*middle, _label(op), "middle", size=11)
+    else:
+        color = COLOURS.get(op.kind, palette.PURPLE)
+        dashes = {"stroke_dasharray": "5 3", "stroke_width": 2.5} if state == WAITS else {}
+        box = svg.rect(*place, BOX, HEIGHT, color, rx=3, **dashes)
+        label = svg.on_colour(*middle, _label(op), color, size=11)
+    return svg.group([box, label], kind="behind" if state == BEHIND else state.split()[0])
 
 
 def _label(op):

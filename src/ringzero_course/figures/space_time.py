@@ -1,19 +1,15 @@
 """Space-time diagram of a schedule, drawn by ``ringzero_course.in_page.space_time``, which pages run too."""
 
 from ringzero.collectives.schedule import Schedule
-from ringzero.drawing import palette
-from ringzero.drawing.figure import Figure, frame, svg_open
+from ringzero.drawing.figure import Figure, picture
 from ringzero_course.in_page.space_time import space_time
-
-COLORS = [(color, palette.ink(color)) for color in palette.FILLS]  # of a box, and of the text in it
 
 
 def spacetime(schedule: Schedule, *, upto: int | None = None, caption: str | None = None) -> Figure:
     """Draw ``schedule``. With ``upto=k`` only the first k rounds have happened: the rest is drawn faintly."""
-    width, height, content = space_time(schedule.world_size, list(schedule.rounds), COLORS, upto)
+    width, height, parts = space_time(schedule.world_size, list(schedule.rounds), upto)
     title = f"{schedule.collective.replace('_', '-')}, {schedule.name}, {schedule.world_size} ranks"
-    svg = f"{svg_open(width, height, title, _description(schedule), text=11)}{content}</svg>"
-    return frame(svg, f"{title}. {_description(schedule)}", caption)
+    return picture(width, height, title, _description(schedule), parts, caption, text=11)
 
 
 def _description(schedule):

@@ -7,8 +7,6 @@ them back and knows no algorithm: a message that adds joins two sets of contribu
 Without the script the page shows the space-time diagram of the schedule to start with.
 """
 
-import json
-from collections.abc import Iterable
 from html import escape
 from itertools import groupby
 
@@ -16,62 +14,55 @@ from ringzero.collectives.algorithms import ALGORITHMS, options, world_sizes
 from ringzero.collectives.proof import verify
 from ringzero.drawing import palette
 from ringzero.drawing.figure import Figure
+from ringzero_course.figures.controls import menu, widget
 from ringzero_course.figures.space_time import spacetime
 
-DIGITS = "0123456789abcdefghijklmnopqrstu"  # one for each rank; the page keeps a set of them in 31 bits
+LIMIT, DIGITS = 16, "0123456789abcdef"  # of ranks; a digit for each
 BUTTONS = ("First", "Back", "Next", "Last")
 
 
 def stepper(
     collective: str = "all_reduce",
-    algorithms: Iterable[str] | None = None,
     *,
-    limit: int = 16,
     start: tuple[str, int] | None = None,
     caption: str | None = None,
     **choices: int | str,
 ) -> Figure:
     """Let the reader choose an algorithm and a number of ranks, and go through the rounds.
 
-    ``algorithms``: names in ``ALGORITHMS[collective]``, all when None; each for every number of ranks from 2 to
-    ``limit`` that it takes. ``start``: the algorithm and ranks to begin with. ``choices`` go to the algorithms that
-    take them, as ``chunks=2``.
+    Each algorithm of ``ALGORITHMS[collective]`` is there for every number of ranks from 2 to 16 that it takes.
+    ``start``: the algorithm and ranks to begin with. ``choices`` go to the algorithms that take them, as ``chunks=2``.
 
-    Raises ValueError for names that are not known, a start that is not there, a limit below 2 or above 31.
+    Raises ValueError for a collective that is not known, a start that is not there, and a choice that none takes.
     """
     if collective not in ALGORITHMS:
         raise ValueError(f"collective is {collective!r}; it is one of {', '.join(ALGORITHMS)}")
-    algorithms = list(ALGORITHMS[collective]) if algorithms is None else list(algorithms)
-    if unknown := [name for name in algorithms if name not in ALGORITHMS[collective]]:
-        raise ValueError(f"algorithms has {unknown}; {collective} has {', '.join(ALGORITHMS[collective])}")
-    if not 2 <= limit <= len(DIGITS):
-        raise ValueError(f"limit is {limit}; choose from 2 to {len(DIGITS)} ranks")
-    schedules = {name: _schedules(collective, name, limit, choices) for name in algorithms}
-    name, ranks = start or (algorithms[0], min(4, limit))
+    known = {key for name in ALGORITHMS[collective] for key in options(collective, name)}
+    if unknown := sorted(set(choices) - known):
+        raise ValueError(f"no algorithm of {collective} takes {unknown[0]!r}; they take {sorted(known)}")
+    schedules = {name: _schedules(collective, name, choices) for name in ALGORITHMS[collective]}
+    name, ranks = start or (next(iter(schedules)), 4)
     if ranks not in schedules.get(name, ()):
-        raise ValueError(f"start is {start!r}; name one of {', '.join(algorithms)}, and ranks it takes up to {limit}")
+        raise ValueError(f"start is {start!r}; name one of {', '.join(schedules)}, and ranks it takes up to {LIMIT}")
     whole = spacetime(schedules[name][ranks])
     data: dict[str, list] = {
         "colors": [*palette.FILLS],
-        "start": [algorithms.index(name), ranks],
+        "start": [list(schedules).index(name), ranks],
         "algorithms": [
             {"name": name.replace("_", " "), "schedules": [_as_data(schedule) for schedule in sizes.values()]}
             for name, sizes in schedules.items()
         ],
     }
-    names = "".join(f"<option>{algorithm['name']}</option>" for algorithm in data["algorithms"])
+    names = menu([algorithm["name"] for algorithm in data["algorithms"]], name.replace("_", " "))
     buttons = "".join(f'<button type="button">{word}</button>' for word in BUTTONS)
-    below = f'<p class="rz-caption">{escape(caption)}</p>' if caption else ""
-    html = (
-        '<div class="rz-stepper"><div class="rz-controls" hidden>'
-        f"<label>algorithm <select>{names}</select></label>"
+    inside = (
+        f'<div class="rz-controls" hidden><label>algorithm {names}</label>'
         '<label>ranks N <input type="range" min="0" step="1"> <output></output></label>'
         f'<label>round <input type="range" min="0" step="1"> <output></output></label><span>{buttons}</span></div>'
         f'<div class="rz-view">{whole.html}</div>'
-        f'<p class="rz-status" aria-live="polite">{escape(whole.alt)}.</p>{below}'
-        f'<script type="application/json">{json.dumps(data, separators=(",", ":"))}</script></div>'
+        f'<p class="rz-status" aria-live="polite">{escape(whole.alt)}.</p>'
     )
-    return Figure(html, whole.alt)
+    return Figure(widget("stepper", inside, data, caption), whole.alt)
 
 
 def written(round):
@@ -100,10 +91,10 @@ def _runs(chunks):
     return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in runs)
 
 
-def _schedules(collective, name, limit, choices):
+def _schedules(collective, name, choices):
     """``{ranks: schedule}``, each proved."""
     choices = {key: value for key, value in choices.items() if key in options(collective, name)}
-    sizes = [n for n in world_sizes(collective, name, limit) if n > 1]
+    sizes = [n for n in world_sizes(collective, name, LIMIT) if n > 1]
     schedules = {n: ALGORITHMS[collective][name](n, **choices) for n in sizes}
     for schedule in schedules.values():
         verify(schedule)

@@ -5,11 +5,9 @@
 All figures are those of ``costs.page.hardware``, one direction. A line is the thicker the more it carries.
 """
 
-from html import escape
-
 from ringzero.costs.page import hardware
-from ringzero.drawing import palette
-from ringzero.drawing.figure import Figure, frame, svg_open
+from ringzero.drawing import palette, svg
+from ringzero.drawing.figure import Figure, picture
 
 LEFT, WIDE = 132, 548  # pixels: of the column of bandwidths, of all that is drawn beside it
 SWITCH, GPUS, CARDS, NETWORK, OTHERS = 34, 104, 170, 250, 322  # top of each row
@@ -30,26 +28,22 @@ def node_and_cluster(node: str = "DGX H100", nodes: int = 8, *, caption: str | N
     port = hardware.infiniband(row["infiniband"])
     middles = [LEFT + WIDE * (place + 0.5) / count for place in range(count)]
 
-    drawing = [
-        _frame(LEFT, 22, WIDE, CARDS + CARD[1] + 10 - 22),
-        _text(LEFT, 14, f"node 0, a {node}: {count} GPUs with {gpu['memory_gb']} GB of memory each", "start"),
-        _bar(SWITCH, "NVLink switch"),
-        _bar(NETWORK, "switches of the network"),
+    parts = [
+        _node(LEFT, 22, WIDE, CARDS + CARD[1] + 10 - 22),
+        svg.text(LEFT, 10, f"node 0, a {node}: {count} GPUs with {gpu['memory_gb']} GB of memory each"),
+        *_switch(SWITCH, "NVLink switch"),
+        *_switch(NETWORK, "switches of the network"),
     ]
     for rank, x in enumerate(middles):
-        fill = palette.fill(rank)
-        drawing += [
-            _line(x, SWITCH + BAR, x, GPUS, inside / inside, palette.BLUE),
-            _line(x, GPUS + GPU[1], x, CARDS, slot / inside, palette.BLUE),
-            _line(x, CARDS + CARD[1], x, NETWORK, port / inside, palette.VERMILLION),
-            f'<rect class="gpu" x="{x - GPU[0] / 2:g}" y="{GPUS}" width="{GPU[0]}" height="{GPU[1]}" rx="4" '
-            f'fill="{fill}" stroke="currentColor" stroke-width="0.5"/>'
-            f'<text class="chunk" x="{x:g}" y="{GPUS + 18}" text-anchor="middle" fill="{palette.ink(fill)}">GPU {rank}'
-            f'</text><rect class="nic" x="{x - CARD[0] / 2:g}" y="{CARDS}" width="{CARD[0]}" height="{CARD[1]}" '
-            f'fill="none" stroke="currentColor"/>',
-            _text(x, CARDS + 15, "card"),
+        parts += [
+            _cable(x, SWITCH + BAR, GPUS, inside / inside, palette.BLUE),
+            _cable(x, GPUS + GPU[1], CARDS, slot / inside, palette.BLUE),
+            _cable(x, CARDS + CARD[1], NETWORK, port / inside, palette.VERMILLION),
+            svg.box(x - GPU[0] / 2, GPUS, *GPU, palette.fill(rank), f"GPU {rank}", kind="gpu", rx=4),
+            svg.rect(x - CARD[0] / 2, CARDS, *CARD, kind="nic"),
+            svg.text(x, CARDS + CARD[1] / 2, "card", "middle"),
         ]
-    drawing += _other_nodes(nodes, count, port / inside)
+    parts += _other_nodes(nodes, count, port / inside)
     labels = (
         (SWITCH + BAR, GPUS, "NVLink", f"{inside:.0f} GB/s a GPU"),
         (GPUS + GPU[1], CARDS, f"PCIe {gpu['pcie_generation']}.0 x16", f"{slot:.0f} GB/s a GPU"),
@@ -58,57 +52,42 @@ def node_and_cluster(node: str = "DGX H100", nodes: int = 8, *, caption: str | N
     )
     for top, bottom, what, carries in labels:
         middle = (top + bottom) / 2
-        drawing += [_text(2, middle - 2, what, "start"), _text(2, middle + 13, carries, "start")]
+        parts += [svg.text(2, middle - 7, what), svg.text(2, middle + 8, carries)]
     title = f"{nodes} nodes of {count} {row['gpu']}"
     description = (
         f"In node 0 {count} GPUs are joined to an NVLink switch, {inside:.0f} GB/s each. Each has a network card, "
         f"{slot:.0f} GB/s away over PCIe. From each card a cable of {port:.0f} GB/s leads to the switches of the "
         f"network, and so from {nodes - 1} more nodes. All in one direction"
     )
-    svg = f'<g font-size="12" fill="currentColor">{"".join(drawing)}</g></svg>'
-    return frame(svg_open(LEFT + WIDE + 2, OTHERS + 60, title, description) + svg, f"{title}. {description}", caption)
+    return picture(LEFT + WIDE + 2, OTHERS + 60, title, description, parts, caption)
 
 
 def _other_nodes(nodes, gpus, share):
     """Below the network, small: a box for each node, its GPUs in two rows of squares, a line for each card."""
-    drawing, apart = [], WIDE / (nodes - 1)
+    parts, apart, step = [], WIDE / (nodes - 1), SQUARE + 4
     columns = (gpus + 1) // 2
     for node in range(1, nodes):
         middle = LEFT + apart * (node - 0.5)
-        left = middle - columns * (SQUARE + 4) / 2
-        drawing.append(_frame(left - 5, OTHERS, columns * (SQUARE + 4) + 6, 2 * (SQUARE + 4) + 8))
+        left = middle - columns * step / 2
+        parts.append(_node(left - 5, OTHERS, columns * step + 6, 2 * step + 8))
         for place in range(gpus):
             row, column = divmod(place, columns)
-            x, y = left + column * (SQUARE + 4), OTHERS + 6 + row * (SQUARE + 4)
-            drawing.append(
-                f'<rect class="gpu" x="{x:g}" y="{y}" width="{SQUARE}" height="{SQUARE}" '
-                f'fill="{palette.fill(node * gpus + place)}" stroke="currentColor" stroke-width="0.5"/>'
-            )
-            x = middle + (place - (gpus - 1) / 2) * 5
-            drawing.append(_line(x, NETWORK + BAR, x, OTHERS, share, palette.VERMILLION))
-        drawing.append(_text(middle, OTHERS + 52, f"node {node}"))
-    return drawing
+            x, y, fill = left + column * step, OTHERS + 6 + row * step, palette.fill(node * gpus + place)
+            cable = _cable(middle + (place - (gpus - 1) / 2) * 5, NETWORK + BAR, OTHERS, share, palette.VERMILLION)
+            parts += [svg.box(x, y, SQUARE, SQUARE, fill, kind="gpu"), cable]
+        parts.append(svg.text(middle, OTHERS + 48, f"node {node}", "middle"))
+    return parts
 
 
-def _bar(y, name):
-    box = f'<rect class="switch" x="{LEFT + 12}" y="{y}" width="{WIDE - 24}" height="{BAR}" rx="4" fill="none" '
-    return f'{box}stroke="currentColor"/>{_text(LEFT + WIDE / 2, y + 17, name)}'
+def _switch(y, name):
+    box = svg.rect(LEFT + 12, y, WIDE - 24, BAR, kind="switch", rx=4)
+    return [box, svg.text(LEFT + WIDE / 2, y + BAR / 2, name, "middle")]
 
 
-def _frame(x, y, width, height):
-    return (
-        f'<rect class="node" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="8" fill="none" '
-        'stroke="currentColor" stroke-opacity="0.5"/>'
-    )
+def _node(x, y, width, height):
+    return svg.rect(x, y, width, height, kind="node", rx=8, stroke_opacity=0.5)
 
 
-def _line(x1, y1, x2, y2, share, colour):
+def _cable(x, top, bottom, share, colour):
     """``share``: of what the thickest line carries."""
-    return (
-        f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{colour}" '
-        f'stroke-width="{THICKEST * share**0.5:.1f}"/>'
-    )
-
-
-def _text(x, y, words, anchor="middle"):
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(words)}</text>'
+    return svg.line(x, top, x, bottom, colour, stroke_width=round(THICKEST * share**0.5, 1))

@@ -4,6 +4,16 @@ SEND, RECV = "send", "recv"
 USE = {SEND: "send(dst, chunk)", RECV: "recv(src, chunk)` or `recv(src, chunk, add=True)"}
 
 
+def at(line: int | None) -> str:
+    """ " (line 4)", or nothing where the line is not known."""
+    return f" (line {line})" if line else ""
+
+
+def beginning(line: int | None) -> str:
+    """ "Line 4", with which a sentence begins."""
+    return f"Line {line}" if line else "Your code"
+
+
 class RefusedError(ValueError):
     """A request that no rank may make, and its line where that is known. The message says what is wrong with it."""
 
@@ -24,6 +34,10 @@ class Request:
         self.rank: int | None = None
         self.round: int | None = None
         self.values: list = []
+
+    @property
+    def action(self) -> str:
+        return f"{'send to' if self.kind == SEND else 'receive from'} rank {self.peer}"
 
     @property
     def ends(self) -> tuple:

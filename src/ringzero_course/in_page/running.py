@@ -13,7 +13,7 @@ sends what it held when it yielded.
 
 from ringzero_course.in_page.contributions import added, at_start, lacking, overlap
 from ringzero_course.in_page.program import lines_of, names_of
-from ringzero_course.in_page.requests import RECV, SEND, Maker, RefusedError, Request, checked
+from ringzero_course.in_page.requests import RECV, SEND, Maker, RefusedError, Request, at, beginning, checked
 
 LIMIT = 2000  # yields of all ranks together
 PRINTED_AT_MOST = 50  # lines
@@ -98,7 +98,7 @@ class Run:
     def _raised(self, error):
         known = [error.line] if isinstance(error, RefusedError) and error.line else []
         lines = known or lines_of(error)[-1:]
-        where = f"Line {lines[0]}" if lines else "Your code"
+        where = beginning(lines[0] if lines else None)
         if isinstance(error, RefusedError):
             return RunError("error", f"{where}: {error}", lines)
         if isinstance(error, TypeError) and not lines:
@@ -116,8 +116,7 @@ class Run:
         """A request that is made and not yielded does nothing."""
         for request in self._made:
             if request.rank is None:
-                where = f"Line {request.line}" if request.line else "Your code"
-                kind = request.kind
+                kind, where = request.kind, beginning(request.line)
                 said = f"{where}: `{kind}(…)` without `yield` does nothing. Write `yield {kind}(…)`."
                 raise RunError("error", said, [request.line])
 
@@ -158,8 +157,7 @@ class Run:
         self.yields += 1
         if self.yields > self.limit:
             line = self.waiting[rank][0].line if self.waiting[rank] else None
-            where = f" (line {line})" if line else ""
-            said = f"Stopped after {self.limit:,} yields: rank {rank} still goes on{where}. Does its loop end?"
+            said = f"Stopped after {self.limit:,} yields: rank {rank} still goes on{at(line)}. Does its loop end?"
             raise RunError("endless", said, [line])
         return True
 
@@ -178,11 +176,11 @@ class Run:
 
     def _meet(self, queue):
         """Bring ends of messages together, first to first. True if any met."""
-        met = 0
+        any_met = False
         while queue[SEND] and queue[RECV]:
             self._deliver(queue[SEND].pop(0), queue[RECV].pop(0))
-            met += 1
-        return met > 0
+            any_met = True
+        return any_met
 
     def _deliver(self, send, recv):
         if len(send.chunks) != len(recv.chunks):
@@ -203,5 +201,4 @@ class Run:
 
 def _chunks(request):
     """ "2 chunks (line 4)"."""
-    where = f" (line {request.line})" if request.line else ""
-    return f"{len(request.chunks)} chunk{'s' * (len(request.chunks) > 1)}{where}"
+    return f"{len(request.chunks)} chunk{'s' * (len(request.chunks) > 1)}{at(request.line)}"

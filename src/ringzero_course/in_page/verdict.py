@@ -2,7 +2,7 @@
 
 from ringzero.costs.page.alpha_beta import all_reduce_lower_bound
 from ringzero_course.in_page.contributions import finished, listed, number, ranks, what_is_wrong
-from ringzero_course.in_page.requests import RECV, SEND
+from ringzero_course.in_page.requests import RECV, SEND, at
 from ringzero_course.in_page.running import Arrival, Run
 
 MIB = 64  # of a buffer, for an example in bytes
@@ -76,9 +76,9 @@ def first_trouble(run: Run) -> Arrival | None:
 
 def _in_words(first):
     begin = f"Look first at round {first.round} (× in the figure): rank {first.dst}"
-    where = _line(first.line)
+    where = at(first.line)
     if first.trouble == "moved":
-        sent = f"chunk {first.sent} of rank {first.src}{_line(first.send_line)}"
+        sent = f"chunk {first.sent} of rank {first.src}{at(first.send_line)}"
         return f"{begin} receives {sent} as its own chunk {first.chunk}{where}."
     of, s = ranks(first.whose), "s" * (len(first.whose) > 1)
     if first.trouble == "twice":
@@ -172,14 +172,9 @@ def _does(request):
 
 
 def _waits(requests):
+    """A line that two requests share is said once, after the last of them."""
     ends = []
     for place, request in enumerate(requests):
         same_line = place + 1 < len(requests) and requests[place + 1].line == request.line
-        verb = "send to" if request.kind == SEND else "receive from"
-        ends.append(f"to {verb} rank {request.peer}{'' if same_line else _line(request.line)}")
+        ends.append(f"to {request.action}{'' if same_line else at(request.line)}")
     return f"waits {listed(ends)}"
-
-
-def _line(line):
-    """ " (line 4)", or nothing where the line is not known."""
-    return f" (line {line})" if line else ""

@@ -1,7 +1,7 @@
 """The answer to a program that a reader wrote: a verdict, what it sent, and the space-time diagram, as plain data."""
 
+from ringzero.drawing import svg
 from ringzero_course.in_page.contributions import listed, number
-from ringzero_course.in_page.requests import SEND
 from ringzero_course.in_page.running import Run
 from ringzero_course.in_page.space_time import space_time
 from ringzero_course.in_page.verdict import first_trouble, judge, traffic, wrong_chunks
@@ -10,11 +10,11 @@ ROUNDS_DRAWN = 40
 WORLD_SIZES = (2, 3, 4, 5, 6, 7, 8)
 
 
-def answer(source: str, n: int, colors: list) -> dict:
-    """What the page shows for ``rank(r, n)`` of ``source`` on ``n`` ranks; ``colors`` as in ``space_time``.
+def answer(source: str, n: int) -> dict:
+    """What the page shows for ``rank(r, n)`` of ``source`` on ``n`` ranks.
 
     ``kind``, ``sentence`` and ``lines`` are the verdict's, ``notes`` more sentences, ``head`` and ``rows`` a table,
-    ``printed`` what the program printed, ``width``, ``height``, ``content`` and ``alt`` the figure's.
+    ``printed`` what the program printed, ``svg`` a space-time diagram and ``alt`` the same in words.
     """
     run = Run(source, n)
     verdict, rounds = judge(run), _rounds(run)
@@ -24,10 +24,10 @@ def answer(source: str, n: int, colors: list) -> dict:
     said["rows"] = _rows(run)
     notes = {rank: _stuck(requests) for rank, requests in enumerate(run.waiting) if requests}
     first = first_trouble(run) if verdict.kind == "wrong" else None
-    marked = ((first.round - 1, first.src, first.dst, first.chunk),) if first else ()
-    drawn = rounds[:ROUNDS_DRAWN]
-    said["width"], said["height"], said["content"] = space_time(n, drawn, colors, None, notes, marked)
-    said["alt"] = _description(run, rounds, notes)
+    marked = (first.round - 1, first.src, first.dst, first.chunk) if first else None
+    width, height, parts = space_time(n, rounds[:ROUNDS_DRAWN], None, notes, marked)
+    alt = _description(run, rounds, notes)
+    said["svg"], said["alt"] = svg.image(width, height, "What was sent", alt, parts, 11), alt
     return said
 
 
@@ -68,8 +68,7 @@ def _rows(run):
 
 
 def _stuck(requests):
-    ends = [f"{'send to' if request.kind == SEND else 'receive from'} {request.peer}" for request in requests]
-    return f"waits to {listed(ends)}"
+    return f"waits to {listed([request.action for request in requests])}"
 
 
 def _description(run, rounds, notes):
