@@ -53,12 +53,9 @@ ASKED = {
     "ringzero bench ddp --rates none": ("bench.steps:print_and_write", {"rates": ()}),
     "ringzero bench ddp --models mlp": ("bench.steps:print_and_write", {"models": ["mlp"]}),
     "ringzero bench ddp --steps 3": ("bench.steps:print_and_write", {"count": 3}),
-    "ringzero bench diagnosis --jobs 5": ("bench.diagnosis:judge_all", {"jobs": 5}),
-    "ringzero bench diagnosis --programs 0 --correct 1": ("bench.diagnosis:judge_all", {"cases": [("correct", 0)]}),
     "ringzero bench grading --lab 04_ddp": ("bench.grading:rows", {"lab": "04_ddp"}),
     "ringzero bench grading --submissions 2": ("bench.grading:rows", {"submissions": 2}),
     "ringzero bench grading --repeats 2": ("bench.grading:rows", {"repeats": 2}),
-    "ringzero bench hostile --calls 3": ("bench.hostile:rows", {"calls": 3}),
     "ringzero bench launch --world-sizes 3": ("bench.launch:rows", {"world_sizes": (3,)}),
     "ringzero bench launch --calls 3": ("bench.launch:rows", {"calls": 3}),
     "ringzero bench launch --repeats 2": ("bench.launch:rows", {"repeats": 2}),
@@ -136,7 +133,7 @@ SHOWN = {
     "python -m ringzero_course.authoring.sample_class --only nobody": "no sample student sample_nobody",
 }
 # Benchmarks whose rows are left out here, so that the file has none of them.
-WRITES_NO_ROWS = ["cluster", "collectives", "diagnosis --programs 0 --correct 0", "grading", "hostile", "launch",
+WRITES_NO_ROWS = ["cluster", "collectives", "grading", "launch",
                   "offload", "overlap", "prediction", "pricing --world-sizes 8", "strict", "trace",
                   "unsynced"]  # fmt: skip
 ELSEWHERE = {  # options that other tests try, and how
@@ -293,7 +290,7 @@ def test_an_option_shows(line, course, tmp_path, monkeypatch, capsys):
 def test_a_benchmark_writes_its_rows(words, tmp_path, monkeypatch):
     monkeypatch.setattr(sandbox, "missing_ability", lambda: None)
     module = importlib.import_module(f"ringzero_course.bench.{words.split()[0]}")
-    name = {"collectives": "lines", "diagnosis": "judge_all"}.get(words.split()[0], "rows")
+    name = {"collectives": "lines"}.get(words.split()[0], "rows")
     monkeypatch.setattr(module, name, lambda *_, **__: ([], {}) if words == "launch" else [])
     assert typed(f"ringzero bench {words} --json {tmp_path / 'rows.json'}")[0] == 0
     assert isinstance(json.loads((tmp_path / "rows.json").read_text()), list)
