@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from click import ClickException
 from click.testing import CliRunner
 
 from ringzero.cli import main
@@ -11,8 +12,8 @@ from ringzero.collectives import ALGORITHMS
 from ringzero.collectives.auto import chosen
 from ringzero.costs import alpha_beta
 from ringzero.costs.coefficients import COEFFICIENTS
-from ringzero.measure.timing import IN_PLACE, OUT_OF_PLACE, Timing
-from ringzero_course.bench import collectives, strict
+from ringzero.measure.turns import IN_PLACE, OUT_OF_PLACE, Timing
+from ringzero_course.bench import collectives, runner, strict
 from ringzero_course.bench.collectives import Line
 
 ROW = {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"}
@@ -53,7 +54,8 @@ def test_all_collectives_in_rows_and_columns(tmp_path):
 
 
 def test_several_algorithms_and_the_collectives_that_have_them():
-    found = collectives.lines(("all_gather", "barrier"), (3,), (4096,), ("bruck", "recursive_doubling", "flat"))
+    algorithms = ("bruck", "recursive_doubling", "flat")
+    found = [line for name in ("all_gather", "barrier") for line in collectives.lines(name, 3, (4096,), algorithms)]
     ours = {(line.collective, line.algorithm) for line in found if line.algorithm}
     assert ours == {("all_gather", "bruck"), ("all_gather", "flat"), ("barrier", "flat")}  # 3 is no power of two
     assert all(timing.wrong == 0 for line in found for timing in line.forms.values())
@@ -72,7 +74,7 @@ def test_every_collective_is_checked(monkeypatch):
         return collective.measure(*arguments)
 
     monkeypatch.setattr(collectives, "measure", measure_broken)
-    found = collectives.lines(tuple(ALGORITHMS.keys() - {"barrier"}), (2,), (4096,))
+    found = [line for name in ALGORITHMS if name != "barrier" for line in collectives.lines(name, 2, (4096,))]
     for line in found:
         for form, timing in line.forms.items():
             assert (timing.wrong > 400) == (line.algorithm is not None), (line.collective, form)
@@ -134,9 +136,26 @@ def test_strict_beside_gloo(monkeypatch, tmp_path):
     file = tmp_path / "rows.json"
     done = CliRunner().invoke(main, ["bench", "strict", "--iterations", "1", "--json", str(file)])
     assert done.exit_code == 0, done.output
-    assert re.search(r"a ring by hand +\d\.\d+ s strict, +\d\.\d+ s gloo: +\d+\.\d\d times", done.output)
+    assert re.search(r"a ring by hand +time +\S+ ms +vs +\S+ gloo: \d+\.\d\d", done.output)
     (row,) = json.loads(file.read_text())
     assert row["ratio"] == pytest.approx(row["peer"] / row["ours"])
+
+
+def test_rows_that_came_are_written_when_the_benchmark_breaks_off(tmp_path, capsys):
+    def breaks_off(error):
+        yield runner.row("one", "time", 2.0, 3.0, "peer", "s")
+        yield runner.row("alone", "errors", 1, None, None, "of 3")
+        yield "a line that is no row"
+        raise error
+
+    for error, raised in ((KeyboardInterrupt(), KeyboardInterrupt), (ValueError("no such model"), ClickException)):
+        file = tmp_path / f"{raised.__name__}.json"
+        with pytest.raises(raised):
+            runner.show(breaks_off(error), str(file))
+        assert [row["ratio"] for row in json.loads(file.read_text())] == [1.5, None]
+        assert [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()] == [
+            "one time 2 s vs 3 peer: 1.50", "alone errors 1 of 3", "a line that is no row",
+        ]  # fmt: skip
 
 
 def test_ddp_beside_torchs_and_no_communication(tmp_path):
@@ -155,8 +174,8 @@ def test_ddp_beside_torchs_and_no_communication(tmp_path):
 
 def test_ddp_names_a_model_it_does_not_have():
     done = CliRunner().invoke(main, ["bench", "ddp", "--ranks", "1", "--rates", "none", "--models", "cnn"])
-    assert done.exit_code == 1
-    assert "models has ['cnn']; they are mlp, transformer" in done.output
+    assert done.exit_code == 2
+    assert "'cnn' is none of mlp, transformer" in done.output
 
 
 def test_zero_holds_and_sends_what_the_formulas_say(tmp_path):

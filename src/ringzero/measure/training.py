@@ -15,6 +15,7 @@ from torch import nn
 
 from ringzero.data_parallel import DistributedDataParallel, NaiveDataParallel
 from ringzero.measure.rates import reference
+from ringzero.measure.turns import seconds_in_turns
 from ringzero.record import computing
 from ringzero.steps import systems
 from ringzero.steps.machine import Machine
@@ -132,7 +133,7 @@ def predicted(way: str, shape: Shape, machine: Machine) -> Timed:
 
 
 def measured(ways: Sequence[str], shape: Shape, steps: int) -> dict[str, list[float]]:
-    """On each rank: the seconds of each of ``steps`` steps of each way, taken in turns after two that warm up.
+    """On each rank: the seconds of each of ``steps`` steps of each way on the slowest rank, taken in turns.
 
     ``REFERENCE`` is one of the ways: work that tells how fast the machine was meanwhile.
     """
@@ -146,14 +147,7 @@ def measured(ways: Sequence[str], shape: Shape, steps: int) -> dict[str, list[fl
         model.zero_grad()
 
     calls = {way: partial(train, *trainer) for way, trainer in trainers.items()} | {REFERENCE: reference()}
-    seconds: dict[str, list[float]] = {way: [] for way in calls}
-    for _ in range(steps + 2):
-        for way, call in calls.items():
-            dist.barrier(group)
-            start = time.perf_counter()
-            call()
-            seconds[way].append(time.perf_counter() - start)
-    return {way: taken[2:] for way, taken in seconds.items()}
+    return seconds_in_turns(calls, steps, group)
 
 
 def traced(way: str, shape: Shape, warm_up: int = 3) -> float:
@@ -174,5 +168,5 @@ def traced(way: str, shape: Shape, warm_up: int = 3) -> float:
 
 
 def step_seconds(ranks: Sequence[dict[str, list[float]]], way: str) -> float:
-    """The median step, each as long as the slowest rank took."""
-    return statistics.median(max(each) for each in zip(*(rank[way] for rank in ranks), strict=True))
+    """The median step, of what ``measured`` returned on the ranks: on each the slowest rank's seconds."""
+    return statistics.median(ranks[0][way])

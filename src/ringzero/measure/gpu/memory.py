@@ -31,28 +31,20 @@ def rows(device: str, width: int = WIDTH, layers: int = LAYERS) -> Iterator[dict
         each = costs.bytes_per_param("adamw", mixed_precision=False)
         counts = costs.torch_optimizer_bytes(parameters, layers, "adamw") - each[2] * parameters
         states = costs.model_state_bytes(parameters, each=each)
-        yield _row("AdamW", "fp32", states + counts, held(partial(by_adamw, width, layers, device), device))
+        yield _row("AdamW", "fp32", int(states + counts), held(partial(by_adamw, width, layers, device), device))
         for name, stage in STAGES.items():
             for precision, dtype in (("fp32", None), ("bf16 and fp32", torch.bfloat16)):
                 each = costs.bytes_per_param("adamw", mixed_precision=dtype is not None)
-                predicted = costs.model_state_bytes(parameters, int(name[-1]), 1, each) + counts
+                predicted = int(costs.model_state_bytes(parameters, int(name[-1]), 1, each) + counts)
                 found = held(partial(by_zero, stage, dtype, width, layers, device), device)
                 yield _row(name, precision, predicted, found)
     counted, allocated = peaks(device, width, layers)
-    yield {
-        "what": "peak of a step",
-        "precision": "fp32",
-        "predicted_bytes": None,
-        "counted_bytes": counted,
-        "requested_bytes": None,
-        "allocated_bytes": allocated,
-    }
+    yield _row("peak of a step", "fp32", None, (counted, None, allocated))
 
 
-def _row(what: str, precision: str, predicted: float, found: tuple[int, int | None, int | None]) -> dict[str, Any]:
-    names = ("counted_bytes", "requested_bytes", "allocated_bytes")
-    row = {"what": what, "precision": precision, "predicted_bytes": int(predicted)}
-    return row | dict(zip(names, found, strict=True))
+def _row(what: str, precision: str, predicted: int | None, found: tuple[int, int | None, int | None]) -> dict[str, Any]:
+    names = ("predicted_bytes", "counted_bytes", "requested_bytes", "allocated_bytes")
+    return {"what": what, "precision": precision} | dict(zip(names, (predicted, *found), strict=True))
 
 
 def held(train: Callable[[], tuple[object, int]], device: str) -> tuple[int, int | None, int | None]:
