@@ -12,9 +12,9 @@ from ringzero.collectives import ALGORITHMS
 from ringzero.collectives.auto import chosen
 from ringzero.costs import alpha_beta
 from ringzero.costs.coefficients import COEFFICIENTS
-from ringzero.measure.turns import IN_PLACE, OUT_OF_PLACE, Timing
+from ringzero.measure.turns import IN_PLACE, OUT_OF_PLACE
 from ringzero_course.bench import collectives, runner, strict
-from ringzero_course.bench.collectives import Line
+from ringzero_course.bench.collectives import Line, Timing
 
 ROW = {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"}
 

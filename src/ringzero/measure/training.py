@@ -22,7 +22,7 @@ from ringzero.steps.machine import Machine
 from ringzero.steps.run import Timed, run
 from ringzero.steps.task import Step
 from ringzero.steps.unit import Unit
-from ringzero.zero import Host, ZeroStage1, ZeroStage2, ZeroStage3
+from ringzero.zero import STAGES, Host
 
 
 class Shape(NamedTuple):
@@ -74,35 +74,28 @@ class Way:
     plan: Callable[[Sequence[Unit], Machine], Step]
 
 
-def _replicated(kind: type, **options: Any) -> Callable:
+def _replicated(kind: type, plan: Callable[..., Step], **options: Any) -> Way:
     def make(module: nn.Module, group: Any) -> tuple[nn.Module, Callable[[], None]]:
         model = kind(module, group=group, **options)
         return model, torch.optim.AdamW(module.parameters()).step
 
-    return make
-
-
-def _sharded(kind: type, **options: Any) -> Callable:
-    def make(module: nn.Module, group: Any) -> tuple[nn.Module, Callable[[], None]]:
-        own = {key: value() if callable(value) else value for key, value in options.items()}
-        if kind is ZeroStage3:
-            own["units"] = list(module.children())
-        model = kind(module, torch.optim.AdamW, group=group, **own)
-        return model, model.step
-
-    return make
+    return Way(make, plan)
 
 
 def _ddp(cap: float) -> Way:
-    plan = lambda units, machine: systems.data_parallel(units, machine, bucket_bytes=cap * MIB)  # noqa: E731
-    return Way(_replicated(DistributedDataParallel, bucket_cap_mb=cap), plan)
+    plan = partial(systems.data_parallel, bucket_bytes=cap * MIB)
+    return _replicated(DistributedDataParallel, plan, bucket_cap_mb=cap)
 
 
-def _zero(stage: int, cap: float = 25, **options: Any) -> Way:
-    kind = {1: ZeroStage1, 2: ZeroStage2, 3: ZeroStage3}[stage]
-    offload = "home" in options
-    plan = lambda units, machine: systems.zero(units, machine, stage, bucket_bytes=cap * MIB, offload=offload)  # noqa: E731
-    return Way(_sharded(kind, **options, **({} if stage == 3 else {"bucket_cap_mb": cap})), plan)
+def _zero(stage: int, cap: float = 25, home: Callable[[], Any] | None = None) -> Way:
+    """``home()`` says where the optimizer's states are."""
+
+    def make(module: nn.Module, group: Any) -> tuple[nn.Module, Callable[[], None]]:
+        parts = {"units": list(module.children())} if stage == 3 else {"bucket_cap_mb": cap}
+        model = STAGES[stage](module, torch.optim.AdamW, group=group, home=home and home(), **parts)
+        return model, model.step
+
+    return Way(make, partial(systems.zero, stage=stage, bucket_bytes=cap * MIB, offload=home is not None))
 
 
 def _alone(units: Sequence[Unit], machine: Machine) -> Step:
@@ -114,9 +107,7 @@ def _alone(units: Sequence[Unit], machine: Machine) -> Step:
 NOTHING_SENT = "nothing sent"  # how far off computing alone is
 WAYS = {
     NOTHING_SENT: Way(lambda module, group: (module, torch.optim.AdamW(module.parameters()).step), _alone),
-    "naive": Way(
-        _replicated(NaiveDataParallel), lambda units, machine: systems.data_parallel(units, machine, how="naive")
-    ),
+    "naive": _replicated(NaiveDataParallel, partial(systems.data_parallel, how="naive")),
     "DDP, buckets of 1 MiB": _ddp(1),
     "DDP, buckets of 4 MiB": _ddp(4),
     "ZeRO-1": _zero(1, 4),

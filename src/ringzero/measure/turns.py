@@ -5,7 +5,6 @@ import math
 import random
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ringzero.collectives import event_threads
@@ -13,17 +12,8 @@ from ringzero.collectives import event_threads
 Name = TypeVar("Name")
 Taken = TypeVar("Taken")
 WARM_UP = 2  # turns
-IN_PLACE, OUT_OF_PLACE = "in place", "out of place"
+IN_PLACE, OUT_OF_PLACE = "in place", "out of place"  # forms of a collective
 CALMED = "calmed"  # gloo's own collective, its event thread made a batch thread as ringzero makes it
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Of a collective. ``seconds``: the median over iterations, each as long as its slowest rank. ``wrong``: elements,
-    on all ranks."""
-
-    seconds: float
-    wrong: int
 
 
 def in_turns(names: Iterable[Name], once: Callable[[Name], Taken], turns: int, warm_up: int = WARM_UP,

@@ -17,7 +17,7 @@ from ringzero.collectives import algorithms as known
 from ringzero.collectives.auto import chosen
 from ringzero.costs import alpha_beta
 from ringzero.costs.coefficients import COEFFICIENTS
-from ringzero.measure.turns import CALMED, IN_PLACE, OUT_OF_PLACE, Timing
+from ringzero.measure.turns import CALMED, IN_PLACE, OUT_OF_PLACE
 from ringzero_course.bench import runner
 
 SIZES = tuple(2**k for k in range(14, 27, 2))  # bytes; an odd number, so that both ends are fitted
@@ -25,6 +25,14 @@ TIMEOUT = 300.0
 BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
 SHARED_OUT = ("all_gather", "reduce_scatter", "gather", "scatter", "all_to_all")  # nccl-tests counts one rank's part
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """``seconds``: the median over iterations, each as long as its slowest rank. ``wrong``: elements, on all ranks."""
+
+    seconds: float
+    wrong: int
 
 
 @dataclass(frozen=True)
