@@ -13,7 +13,7 @@ from ringzero.collectives.auto import chosen
 from ringzero.costs import alpha_beta
 from ringzero.costs.coefficients import COEFFICIENTS
 from ringzero.measure.turns import IN_PLACE, OUT_OF_PLACE
-from ringzero_course.bench import collectives, runner, strict
+from ringzero_course.bench import collectives, runner, strict, trace
 from ringzero_course.bench.collectives import Line, Timing
 
 ROW = {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"}
@@ -132,13 +132,15 @@ def test_bad_options_are_named(options, message):
 
 
 def test_strict_beside_gloo(monkeypatch, tmp_path):
-    monkeypatch.setattr(strict, "PROGRAMS", {"a ring by hand": strict.ring_by_hand})
+    programs = {name: program for name, program in strict.PROGRAMS.items() if name != "all all-reduces"}
+    monkeypatch.setattr(strict, "PROGRAMS", programs)
     file = tmp_path / "rows.json"
     done = CliRunner().invoke(main, ["bench", "strict", "--iterations", "1", "--json", str(file)])
     assert done.exit_code == 0, done.output
     assert re.search(r"a ring by hand +time +\S+ ms +vs +\S+ gloo: \d+\.\d\d", done.output)
-    (row,) = json.loads(file.read_text())
-    assert row["ratio"] == pytest.approx(row["peer"] / row["ours"])
+    rows = json.loads(file.read_text())
+    assert [row["name"] for row in rows] == [*programs]
+    assert all(row["ratio"] == pytest.approx(row["peer"] / row["ours"]) for row in rows)
 
 
 def test_rows_that_came_are_written_when_the_benchmark_breaks_off(tmp_path, capsys):
@@ -156,6 +158,15 @@ def test_rows_that_came_are_written_when_the_benchmark_breaks_off(tmp_path, caps
         assert [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()] == [
             "one time 2 s vs 3 peer: 1.50", "alone errors 1 of 3", "a line that is no row",
         ]  # fmt: skip
+
+
+def test_recording_beside_not_recording(monkeypatch):
+    monkeypatch.setattr(trace, "WORLD_SIZES", (2,))
+    monkeypatch.setattr(trace, "ITERATIONS", 1)
+    gloo, ring = trace.rows()
+    assert (gloo["name"], gloo["peer_name"]) == ("gloo all-reduce of 16 MiB, 2 ranks", "not recorded")
+    assert ring["name"] == "ring all-reduce of 16 MiB, 2 ranks"
+    assert min(gloo["ours"], gloo["peer"], ring["ours"], ring["peer"]) > 0
 
 
 def test_ddp_beside_torchs_and_no_communication(tmp_path):

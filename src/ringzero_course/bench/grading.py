@@ -106,6 +106,6 @@ def _scores(course, lab):
 command = runner.command(
     rows,
     lab=(str, "Whose reference solution is handed in."),
-    submissions=(runner.STEPS, "In a class."),
-    repeats=(runner.STEPS, "Of each contender."),
+    submissions=(runner.COUNT, "In a class."),
+    repeats=(runner.COUNT, "Of each contender."),
 )

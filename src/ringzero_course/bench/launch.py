@@ -246,6 +246,6 @@ command = runner.command(
     rows,
     world_sizes=(runner.ranks, "Ranks."),
     calls=(click.IntRange(2), "Of ours, at each size."),
-    repeats=(runner.STEPS, "Of each peer."),
+    repeats=(runner.COUNT, "Of each peer."),
     peers_at=(click.IntRange(2), "Ranks of the peers."),
 )

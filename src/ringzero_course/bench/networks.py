@@ -8,16 +8,16 @@ from typing import Any
 from ringzero_course.bench import runner
 
 RATES = ("200mbit", "1gbit")
-BETWEEN_NODES = {"rates": (runner.rates, "Between the nodes."), "steps": (runner.STEPS, "Of each that count.")}
+BETWEEN_NODES = {"rates": (runner.rates, "Between the nodes."), "steps": (runner.COUNT, "Of each that count.")}
 
 
 def of_models(models: Iterable[str]) -> dict[str, tuple[Any, str]]:
     """Options of a benchmark of training steps of ``models``."""
     return {
         "ranks": (runner.ranks, "On this machine."),
-        "rates": (runner.rates, 'Between 2 nodes; "none" for no nodes.'),
+        "rates": (runner.rates_or_none, 'Between 2 nodes; "none" for no nodes.'),
         "models": (runner.names(models), "Some of them."),
-        "steps": (runner.STEPS, "Of each that count."),
+        "steps": (runner.COUNT, "Of each that count."),
     }
 
 

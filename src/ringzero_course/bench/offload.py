@@ -115,6 +115,6 @@ def files(folder, steps):
 
 command = runner.command(
     rows,
-    steps=(runner.STEPS, "Of each that count."),
+    steps=(runner.COUNT, "Of each that count."),
     folder=(click.Path(exists=True, file_okay=False), "On the disk that should be measured."),
 )

@@ -72,5 +72,5 @@ def summary(found):
 
 
 command = runner.command(
-    rows, links=(runner.rates, "Between the two ranks."), steps=(runner.STEPS, "Measured, of each.")
+    rows, links=(runner.rates, "Between the two ranks."), steps=(runner.COUNT, "Measured, of each.")
 )

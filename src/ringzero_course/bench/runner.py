@@ -112,7 +112,7 @@ def _option(name: str, kind: Any, default: Any, text: str) -> click.Option:
     )  # fmt: skip
 
 
-STEPS = click.IntRange(min=1)  # a type, as the functions below
+COUNT = click.IntRange(min=1)  # a type of option, as the functions below
 
 
 def ranks(text: str) -> tuple[int, ...]:
@@ -145,8 +145,13 @@ def _written(size: int) -> str:
 
 
 def rates(text: str) -> tuple[str, ...]:
-    """ "200mbit,1gbit" as a tuple of rates of links; "none" is none."""
-    return () if text == "none" else tuple(text.split(","))
+    """ "200mbit,1gbit" as a tuple of rates of links."""
+    return tuple(text.split(","))
+
+
+def rates_or_none(text: str) -> tuple[str, ...]:
+    """The same, and "none" is none of them."""
+    return () if text == "none" else rates(text)
 
 
 def names(choices: Iterable[str]) -> Callable[[str], tuple[str, ...]]:

@@ -95,4 +95,4 @@ PROGRAMS = {
 }
 
 
-command = runner.command(rows, iterations=(runner.STEPS, "Launches of each program on each."))
+command = runner.command(rows, iterations=(runner.COUNT, "Launches of each program on each."))

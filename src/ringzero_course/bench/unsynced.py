@@ -74,7 +74,7 @@ command = runner.command(
     ranks=(runner.ranks, "Each a node."),
     rate=(str, "Of each node's link."),
     steps=(click.IntRange(min=8), "Of each method."),
-    seeds=(runner.STEPS, "Of each method."),
+    seeds=(runner.COUNT, "Of each method."),
     methods=(_with_semicolons, "Some of them, with semicolons. Data parallelism is always among them."),
     bert=(str, "Train the BERT in this file, book/examples/bert.py, instead."),
     figure=(click.File("w", lazy=True), "Write the loss beside bytes and seconds as a page here."),
