@@ -65,7 +65,7 @@ TURNS = {
     "test_quantised_training_learns_as_plain_training_does": 5, "test_nothing_that_the_wheel_asks_for_is_missing": 5,
     "test_without_error_feedback_training_is_worse": 5, "test_one_that_hangs_is_ended_with_all_that_it_started": 5,
     "test_the_link_between_nodes_is_limited_and_inside_a_node_it_is_not": 5, "test_a_cell_that_measures_runs_alone": 5,
-    "test_the_first_script_of_chapter_2_runs_without_this_library": 5, "test_bench_hostile_counts_what_is_left": 5,
+    "test_the_first_script_of_chapter_2_runs_without_this_library": 5, "test_what_hostile_calls_leave_is_counted": 5,
     "test_daemons_a_rank_started_are_ended_with_the_call": 5, "test_parameters_cell_removed": 5,
     "test_a_class_built_on_an_older_one_is_not_checked": 5, "test_another_release_grades_all_again": 5,
     "test_options_types_and_awkward_models_bit_for_bit": 5, "test_on_strict_which_has_nccl_s_rules": 5,

@@ -98,28 +98,13 @@ def main() -> None:
     """Ring AllReduce and ZeRO, and the course built on them."""
 
 
-@main.group(
-    cls=LazyGroup,
-    lazy={
-        "cluster": "ringzero_course.bench.cluster:command",
-        "ddp": "ringzero_course.bench.ddp:command",
-        "collectives": "ringzero_course.bench.collectives:command",
-        "diagnosis": "ringzero_course.bench.diagnosis:command",
-        "grading": "ringzero_course.bench.grading:command",
-        "hostile": "ringzero_course.bench.hostile:command",
-        "launch": "ringzero_course.bench.launch:command",
-        "overlap": "ringzero_course.bench.overlap:command",
-        "prediction": "ringzero_course.bench.prediction:command",
-        "muon": "ringzero_course.bench.muon:command",
-        "offload": "ringzero_course.bench.offload:command",
-        "pricing": "ringzero_course.bench.pricing:command",
-        "strict": "ringzero_course.bench.strict:command",
-        "trace": "ringzero_course.bench.trace:command",
-        "unsynced": "ringzero_course.bench.unsynced:command",
-        "zero": "ringzero_course.bench.zero:command",
-        "zeropp": "ringzero_course.bench.zeropp:command",
-    },
+BENCHES = (
+    *("cluster", "collectives", "ddp", "grading", "launch", "muon", "offload", "overlap", "prediction", "pricing"),
+    *("strict", "trace", "unsynced", "zero", "zeropp"),
 )
+
+
+@main.group(cls=LazyGroup, lazy={name: f"ringzero_course.bench.{name}:command" for name in BENCHES})
 def bench() -> None:
     """Measure ours beside a peer, alternately, in one run."""
 

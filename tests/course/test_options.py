@@ -16,6 +16,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import ChainMap
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -42,50 +43,49 @@ ONE, OTHER, TEXTS = "02_ring_allreduce", "03_cost_models", ("README.md", *map("b
 
 # `ringzero` and the programs of `python -m`: the function that is then called, and some of what it is called with.
 ASKED = {
-    "ringzero bench cluster --rates 1gbit": ("bench.cluster:rows", {"rates": ["1gbit"]}),
-    "ringzero bench collectives --collectives broadcast": ("bench.collectives:lines", {"collectives": ("broadcast",)}),
-    "ringzero bench collectives --algorithms ring": ("bench.collectives:lines", {"algorithms": ("ring",)}),
-    "ringzero bench collectives --world-sizes 3": ("bench.collectives:lines", {"world_sizes": (3,)}),
-    "ringzero bench collectives --sizes 1K,16M": ("bench.collectives:lines", {"sizes": (2**10, 2**24)}),
-    "ringzero bench collectives --device cuda": ("bench.collectives:lines", {"device": "cuda"}),
-    "ringzero bench collectives --backend nccl": ("bench.collectives:lines", {"device": "cuda"}),
-    "ringzero bench ddp --ranks 3": ("bench.steps:print_and_write", {"world_sizes": (3,)}),
-    "ringzero bench ddp --rates none": ("bench.steps:print_and_write", {"rates": ()}),
-    "ringzero bench ddp --models mlp": ("bench.steps:print_and_write", {"models": ["mlp"]}),
-    "ringzero bench ddp --steps 3": ("bench.steps:print_and_write", {"count": 3}),
-    "ringzero bench diagnosis --jobs 5": ("bench.diagnosis:judge_all", {"jobs": 5}),
-    "ringzero bench diagnosis --programs 0 --correct 1": ("bench.diagnosis:judge_all", {"cases": [("correct", 0)]}),
-    "ringzero bench grading --lab 04_ddp": ("bench.grading:rows", {"lab": "04_ddp"}),
-    "ringzero bench grading --submissions 2": ("bench.grading:rows", {"submissions": 2}),
-    "ringzero bench grading --repeats 2": ("bench.grading:rows", {"repeats": 2}),
-    "ringzero bench hostile --calls 3": ("bench.hostile:rows", {"calls": 3}),
-    "ringzero bench launch --world-sizes 3": ("bench.launch:rows", {"world_sizes": (3,)}),
-    "ringzero bench launch --calls 3": ("bench.launch:rows", {"calls": 3}),
-    "ringzero bench launch --repeats 2": ("bench.launch:rows", {"repeats": 2}),
-    "ringzero bench launch --peers-at 2": ("bench.launch:rows", {"peers_at": 2}),
-    "ringzero bench muon --rates 1gbit": ("bench.steps:print_and_write", {"rates": ["1gbit"]}),
-    "ringzero bench muon --steps 3": ("bench.steps:print_and_write", {"count": 3}),
-    "ringzero bench offload --steps 3": ("bench.offload:rows", {"steps": 3}),
-    "ringzero bench offload --folder {here}": ("bench.offload:rows", {"folder": "{here}"}),
-    "ringzero bench overlap --links 1gbit": ("bench.overlap:rows", {"links": ["1gbit"]}),
-    "ringzero bench overlap --steps 3": ("bench.overlap:rows", {"steps": 3}),
-    "ringzero bench prediction --rates 1gbit": ("bench.prediction:rows", {"rates": ["1gbit"]}),
-    "ringzero bench prediction --algorithms ring": ("bench.prediction:rows", {"names": ["ring"]}),
-    "ringzero bench prediction --sizes 1M": ("bench.prediction:rows", {"sizes": (2**20,)}),
-    "ringzero bench prediction --seconds 3": ("bench.prediction:rows", {"seconds": 3.0}),
-    "ringzero bench pricing --world-sizes 8": ("bench.pricing:rows", {"world_sizes": (8,)}),
-    "ringzero bench strict --iterations 3": ("bench.strict:rows", {"iterations": 3}),
-    "ringzero bench unsynced --ranks 3": ("bench.unsynced:rows", {"world_sizes": (3,)}),
-    "ringzero bench unsynced --rate 1gbit": ("bench.unsynced:rows", {"rate": "1gbit"}),
-    "ringzero bench unsynced --steps 9": ("bench.unsynced:rows", {"steps": 9}),
-    "ringzero bench unsynced --seeds 2": ("bench.unsynced:rows", {"seeds": 2}),
-    "ringzero bench unsynced --methods 'a; b'": ("bench.unsynced:rows", {"names": ["a", "b"]}),
+    **{f"ringzero bench {line}": ("bench.runner:show", seen) for line, seen in {
+        "cluster --rates 1gbit": {"rates": ("1gbit",)},
+        "collectives --collectives broadcast": {"collectives": ("broadcast",)},
+        "collectives --algorithms ring": {"algorithms": ("ring",)},
+        "collectives --world-sizes 3": {"world_sizes": (3,)},
+        "collectives --sizes 1K,16M": {"sizes": (2**10, 2**24)},
+        "collectives --device cuda": {"device": "cuda"},
+        "collectives --backend nccl": {"backend": "nccl"},
+        "ddp --ranks 3": {"ranks": (3,)},
+        "ddp --rates none": {"rates": ()},
+        "ddp --models mlp": {"models": ("mlp",)},
+        "ddp --steps 3": {"steps": 3},
+        "grading --lab 04_ddp": {"lab": "04_ddp"},
+        "grading --submissions 2": {"submissions": 2},
+        "grading --repeats 2": {"repeats": 2},
+        "launch --world-sizes 3": {"world_sizes": (3,)},
+        "launch --calls 3": {"calls": 3},
+        "launch --repeats 2": {"repeats": 2},
+        "launch --peers-at 2": {"peers_at": 2},
+        "muon --rates 1gbit": {"rates": ("1gbit",)},
+        "muon --steps 3": {"steps": 3},
+        "offload --steps 3": {"steps": 3},
+        "offload --folder {here}": {"folder": "{here}"},
+        "overlap --links 1gbit": {"links": ("1gbit",)},
+        "overlap --steps 3": {"steps": 3},
+        "prediction --rates 1gbit": {"rates": ("1gbit",)},
+        "prediction --algorithms ring": {"algorithms": ("ring",)},
+        "prediction --sizes 1M": {"sizes": (2**20,)},
+        "prediction --seconds 3": {"seconds": 3.0},
+        "pricing --world-sizes 8": {"world_sizes": (8,)},
+        "strict --iterations 3": {"iterations": 3},
+        "unsynced --ranks 3": {"ranks": (3,)},
+        "unsynced --rate 1gbit": {"rate": "1gbit"},
+        "unsynced --steps 9": {"steps": 9},
+        "unsynced --seeds 2": {"seeds": 2},
+        "unsynced --methods 'a; b'": {"methods": ["a", "b"]},
+        "zero --ranks 2 --steps 5": {"ranks": (2,), "steps": 5},
+        "zero --rates none --models small": {"rates": (), "models": ("small",)},
+        "zeropp --rates 1gbit": {"rates": ("1gbit",)},
+        "zeropp --steps 3": {"steps": 3},
+        **{f"{name} --json {{here}}/rows": {"json_file": "{here}/rows"} for name in cli.BENCHES},
+    }.items()},
     "ringzero bench unsynced --bert bert.py": ("tasks.sentences:Sentences", {"program": "bert.py"}),
-    "ringzero bench zero --ranks 2 --steps 5": ("bench.steps:print_and_write", {"world_sizes": (2,), "count": 5}),
-    "ringzero bench zero --rates none --models small": (
-        "bench.steps:print_and_write", {"rates": (), "models": ["small"]}),
-    "ringzero bench zeropp --rates 1gbit": ("bench.steps:print_and_write", {"rates": ["1gbit"]}),
-    "ringzero bench zeropp --steps 3": ("bench.steps:print_and_write", {"count": 3}),
     "ringzero autograder 03_cost_models --github uni/grader --into {here}/new": (
         "connect.github_actions:write", {"lab": OTHER, "grader": "uni/grader", "folder": "{here}/new"}),
     "ringzero gradescope 03_cost_models --into {here}/zip": ("connect.gradescope:write_zip", {"file": "{here}/zip"}),
@@ -135,13 +135,7 @@ SHOWN = {
     "ringzero grades 03_cost_models --items": "with the rest",
     "python -m ringzero_course.authoring.sample_class --only nobody": "no sample student sample_nobody",
 }
-# Benchmarks whose rows are left out here, so that the file has none of them.
-WRITES_NO_ROWS = ["cluster", "collectives", "diagnosis --programs 0 --correct 0", "grading", "hostile", "launch",
-                  "offload", "overlap", "prediction", "pricing --world-sizes 8", "strict", "trace",
-                  "unsynced"]  # fmt: skip
 ELSEWHERE = {  # options that other tests try, and how
-    "ringzero bench ddp --json": "test_bench", "ringzero bench zero --json": "test_bench",
-    "ringzero bench muon --json": "test_bench", "ringzero bench zeropp --json": "test_bench",
     "ringzero bench unsynced --figure": "test_bench", "ringzero measure --json": "test_cluster",
     "ringzero mutants --json": "test_mutants", "python -m ringzero_course.authoring.sample_class --update": "it writes into tests/",
     "python -m ringzero_course.grading.build_labs --check": "test_labs",
@@ -257,12 +251,10 @@ def test_an_option_reaches_what_it_is_for(line, tmp_path, monkeypatch):
     signature = inspect.signature(getattr(module, name))
 
     def asks(*words, **more):
-        if inspect.isgenerator(words[0] if words else None):
-            asked.append(inspect.getgeneratorlocals(words[0]))
-        else:
-            bound = signature.bind(*words, **more)
-            bound.apply_defaults()
-            asked.append(bound.arguments)
+        bound = signature.bind(*words, **more)
+        bound.apply_defaults()
+        rows = [inspect.getgeneratorlocals(each) for each in words if inspect.isgenerator(each)]  # of a benchmark
+        asked.append(dict(ChainMap(bound.arguments, *rows)))
         raise SeenError
 
     monkeypatch.setattr(module, name, asks)
@@ -287,16 +279,6 @@ def test_an_option_shows(line, course, tmp_path, monkeypatch, capsys):
     assert SHOWN[line] in said
     if line.endswith("--top 1"):
         assert "\n2. " not in said
-
-
-@pytest.mark.parametrize("words", WRITES_NO_ROWS)
-def test_a_benchmark_writes_its_rows(words, tmp_path, monkeypatch):
-    monkeypatch.setattr(sandbox, "missing_ability", lambda: None)
-    module = importlib.import_module(f"ringzero_course.bench.{words.split()[0]}")
-    name = {"collectives": "lines", "diagnosis": "judge_all"}.get(words.split()[0], "rows")
-    monkeypatch.setattr(module, name, lambda *_, **__: ([], {}) if words == "launch" else [])
-    assert typed(f"ringzero bench {words} --json {tmp_path / 'rows.json'}")[0] == 0
-    assert isinstance(json.loads((tmp_path / "rows.json").read_text()), list)
 
 
 # Grading.
@@ -547,7 +529,7 @@ def options_of(module):
 
 
 def test_each_option_has_a_row():
-    rows = [*ASKED, *SHOWN, *ELSEWHERE, *(f"ringzero bench {words} --json" for words in WRITES_NO_ROWS)]
+    rows = [*ASKED, *SHOWN, *ELSEWHERE]
     there = [*commands(), *((f"python -m {module.removesuffix('.__main__')}", options_of(module)) for module in (
         "ringzero_course.authoring.sample_class", "ringzero_course.grading.build_labs", "ringzero.measure.gpu.__main__"))]  # fmt: skip
     without = [

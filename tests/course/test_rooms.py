@@ -223,7 +223,7 @@ def test_the_table_has_every_room_and_no_other(sources, rows):
 
 ONE_BAD_LINE = {
     "the course in the library": (
-        "src/ringzero/measure/timing.py",
+        "src/ringzero/measure/turns.py",
         "from ringzero_course.tasks import characters",
         "measure may not import tasks",
     ),
@@ -250,7 +250,7 @@ ONE_BAD_LINE = {
         "import torch",
         "collectives may not import the package torch",
     ),
-    "a page": ("book/11_zero.md", "from ringzero_course.bench import steps", "book may not import bench"),
+    "a page": ("book/11_zero.md", "from ringzero_course.bench import runner", "book may not import bench"),
     "a lab": ("solutions/06_zero.py", "from ringzero_course.grading import verdict", "solutions may not import grading"),
     "a circle in a room": (
         "src/ringzero_course/boxes/sandbox.py",

@@ -1,6 +1,7 @@
 """Random programs with one known fault each: the right rank is named, and its line; and no correct program is accused.
 
-The programs and what must be said of each come from ``ringzero_course.fuzz.faults``; ``bench diagnosis`` runs more.
+The programs and what must be said of each come from ``tests.fuzz.faults``; ``python -m tests.fuzz.diagnosis`` runs
+more.
 """
 
 import re
@@ -8,7 +9,7 @@ import re
 import pytest
 
 from ringzero.record.trace_file import KINDS
-from ringzero_course.bench import diagnosis
+from tests.fuzz import diagnosis
 from tests.in_turn import in_turn
 
 JOBS = 2

@@ -44,4 +44,4 @@ def test_a_contender_that_does_not_give_full_marks_is_no_contender(monkeypatch):
         "ringzero_course.authoring.submission.submission", lambda lab: handed.filled(double="double = abs")
     )
     with pytest.raises(RuntimeError, match=r"sandbox=True gave \[0.6\]"):
-        bench.rows(LAB, 1, 1)
+        list(bench.rows(LAB, 1, 1))

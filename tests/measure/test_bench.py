@@ -4,16 +4,17 @@ import json
 import re
 
 import pytest
+from click import ClickException
 from click.testing import CliRunner
 
 from ringzero.cli import main
 from ringzero.collectives import ALGORITHMS
 from ringzero.collectives.auto import chosen
 from ringzero.costs.page import alpha_beta
-from ringzero.measure.timing import IN_PLACE, OUT_OF_PLACE, Timing
+from ringzero.measure.turns import IN_PLACE, OUT_OF_PLACE
 from ringzero.network import coefficients
-from ringzero_course.bench import collectives, strict
-from ringzero_course.bench.collectives import Line
+from ringzero_course.bench import collectives, runner, strict, trace
+from ringzero_course.bench.collectives import Line, Timing
 
 ROW = {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"}
 
@@ -53,7 +54,8 @@ def test_all_collectives_in_rows_and_columns(tmp_path):
 
 
 def test_several_algorithms_and_the_collectives_that_have_them():
-    found = collectives.lines(("all_gather", "barrier"), (3,), (4096,), ("bruck", "recursive_doubling", "flat"))
+    algorithms = ("bruck", "recursive_doubling", "flat")
+    found = [line for name in ("all_gather", "barrier") for line in collectives.lines(name, 3, (4096,), algorithms)]
     ours = {(line.collective, line.algorithm) for line in found if line.algorithm}
     assert ours == {("all_gather", "bruck"), ("all_gather", "flat"), ("barrier", "flat")}  # 3 is no power of two
     assert all(timing.wrong == 0 for line in found for timing in line.forms.values())
@@ -72,7 +74,7 @@ def test_every_collective_is_checked(monkeypatch):
         return collective.measure(*arguments)
 
     monkeypatch.setattr(collectives, "measure", measure_broken)
-    found = collectives.lines(tuple(ALGORITHMS.keys() - {"barrier"}), (2,), (4096,))
+    found = [line for name in ALGORITHMS if name != "barrier" for line in collectives.lines(name, 2, (4096,))]
     for line in found:
         for form, timing in line.forms.items():
             assert (timing.wrong > 400) == (line.algorithm is not None), (line.collective, form)
@@ -133,13 +135,41 @@ def test_bad_options_are_named(options, message):
 
 
 def test_strict_beside_gloo(monkeypatch, tmp_path):
-    monkeypatch.setattr(strict, "PROGRAMS", {"a ring by hand": strict.ring_by_hand})
+    programs = {name: program for name, program in strict.PROGRAMS.items() if name != "all all-reduces"}
+    monkeypatch.setattr(strict, "PROGRAMS", programs)
     file = tmp_path / "rows.json"
     done = CliRunner().invoke(main, ["bench", "strict", "--iterations", "1", "--json", str(file)])
     assert done.exit_code == 0, done.output
-    assert re.search(r"a ring by hand +\d\.\d+ s strict, +\d\.\d+ s gloo: +\d+\.\d\d times", done.output)
-    (row,) = json.loads(file.read_text())
-    assert row["ratio"] == pytest.approx(row["peer"] / row["ours"])
+    assert re.search(r"a ring by hand +time +\S+ ms +vs +\S+ gloo: \d+\.\d\d", done.output)
+    rows = json.loads(file.read_text())
+    assert [row["name"] for row in rows] == [*programs]
+    assert all(row["ratio"] == pytest.approx(row["peer"] / row["ours"]) for row in rows)
+
+
+def test_rows_that_came_are_written_when_the_benchmark_breaks_off(tmp_path, capsys):
+    def breaks_off(error):
+        yield runner.row("one", "time", 2.0, 3.0, "peer", "s")
+        yield runner.row("alone", "errors", 1, None, None, "of 3")
+        yield "a line that is no row"
+        raise error
+
+    for error, raised in ((KeyboardInterrupt(), KeyboardInterrupt), (ValueError("no such model"), ClickException)):
+        file = tmp_path / f"{raised.__name__}.json"
+        with pytest.raises(raised):
+            runner.show(breaks_off(error), str(file))
+        assert [row["ratio"] for row in json.loads(file.read_text())] == [1.5, None]
+        assert [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()] == [
+            "one time 2 s vs 3 peer: 1.50", "alone errors 1 of 3", "a line that is no row",
+        ]  # fmt: skip
+
+
+def test_recording_beside_not_recording(monkeypatch):
+    monkeypatch.setattr(trace, "WORLD_SIZES", (2,))
+    monkeypatch.setattr(trace, "ITERATIONS", 1)
+    gloo, ring = trace.rows()
+    assert (gloo["name"], gloo["peer_name"]) == ("gloo all-reduce of 16 MiB, 2 ranks", "not recorded")
+    assert ring["name"] == "ring all-reduce of 16 MiB, 2 ranks"
+    assert min(gloo["ours"], gloo["peer"], ring["ours"], ring["peer"]) > 0
 
 
 def test_ddp_beside_torchs_and_no_communication(tmp_path):
@@ -158,8 +188,8 @@ def test_ddp_beside_torchs_and_no_communication(tmp_path):
 
 def test_ddp_names_a_model_it_does_not_have():
     done = CliRunner().invoke(main, ["bench", "ddp", "--ranks", "1", "--rates", "none", "--models", "cnn"])
-    assert done.exit_code == 1
-    assert "models has ['cnn']; they are mlp, transformer" in done.output
+    assert done.exit_code == 2
+    assert "'cnn' is none of mlp, transformer" in done.output
 
 
 def test_zero_holds_and_sends_what_the_formulas_say(tmp_path):

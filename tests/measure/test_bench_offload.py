@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from ringzero.cli import main
 from ringzero.measure import disk
 from ringzero.ranks.cluster import missing_ability
-from ringzero_course.bench import muon, offload
+from ringzero_course.bench import cluster, muon, offload
 
 ROW = {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"}
 emulated = pytest.mark.skipif(missing_ability() is not None, reason=f"no emulated cluster here: {missing_ability()}")
@@ -36,9 +36,18 @@ def test_zeropp(tmp_path):
 
 @emulated
 def test_muon():
-    made = list(muon.rows(rates=("1gbit",), count=1))
+    made = list(muon.rows(rates=("1gbit",), steps=1))
     assert all(set(row) == ROW for row in made)
     assert [row["name"] for row in made] == ["owner, 1gbit", "gather, 1gbit", "all_to_all, 1gbit"]
+
+
+@emulated
+def test_cluster(monkeypatch):
+    monkeypatch.setattr(cluster, "STEPS", 1)
+    bandwidth, step = cluster.rows(rates=("1gbit",))
+    assert (bandwidth["peer"], bandwidth["unit"]) == (1000, "Mbit/s")
+    assert 0 < bandwidth["ratio"] < 1.5
+    assert (step["name"], step["peer_name"]) == ("overlapped step at 1gbit", "naive")
 
 
 def test_a_disk_is_measured_and_left_as_it_was(tmp_path):

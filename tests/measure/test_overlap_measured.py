@@ -136,7 +136,8 @@ def test_the_first_difference_is_named():
 def test_the_bench_runs(monkeypatch):
     monkeypatch.setattr(overlap, "BUSY_TRIES", 1)  # this machine is busy with other tests
     models, ways = {"12 equal layers"}, ["naive", "ZeRO-3"]
-    made = overlap.rows(links=(overlap.LOOPBACK,), models=models, ways=ways, steps=1, sizes=(2**10, 2**16), tries=2)
+    how = {"models": models, "ways": ways, "sizes": (2**10, 2**16), "tries": 2}
+    made = list(overlap.rows(links=(overlap.LOOPBACK,), steps=1, **how))
     assert [row["metric"] for row in made[:2]] == ["step time"] * 2
     assert {row["metric"] for row in made} >= {"while measuring", "median error", "largest error"}
 

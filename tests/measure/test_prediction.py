@@ -128,7 +128,8 @@ def test_bench_prediction_writes_its_rows(tmp_path):
     ("arguments", "message"),
     [
         (["--rates", "1gbps"], "'1gbps' is not a rate"),
-        (["--algorithms", "ring,rong"], "rong: all_reduce has ring, flat"),
+        (["--rates", "none"], "'none' is not a rate"),
+        (["--algorithms", "ring,rong"], "'rong' is none of ring, flat"),
         (["--sizes", "1X"], "'1X' is not a list of sizes"),
     ],
 )

@@ -1,16 +1,13 @@
 """Whatever a rank does, its call leaves no process, file, shared memory or descriptor, and the next call works."""
 
-import json
 import os
 import tempfile
 
 import pytest
-from click.testing import CliRunner
 
-from ringzero.cli import main
 from ringzero.processes import short_temporary_folder
 from ringzero.record import trace_file
-from ringzero_course.bench import hostile
+from tests.ranks import hostile_calls as hostile
 
 
 @pytest.fixture(scope="module")
@@ -33,19 +30,14 @@ def test_a_hostile_call_leaves_nothing(run, act):
     assert run.left() == []
 
 
-def test_bench_hostile_counts_what_is_left(tmp_path, monkeypatch):
+def test_what_hostile_calls_leave_is_counted(monkeypatch):
     def leave_a_file_beside_the_call():
         with open(os.path.join(os.environ[hostile.MARK], f"left by {os.getpid()}"), "w"):
             pass
 
     monkeypatch.setattr(hostile, "SETTLE_SECONDS", 0.5)  # the file stays for good
     monkeypatch.setattr(hostile, "HOSTILE", (leave_a_file_beside_the_call, hostile.leave_with_status_3))
-    done = CliRunner().invoke(main, ["bench", "hostile", "--calls", "3", "--json", str(tmp_path / "rows.json")])
-    assert done.exit_code == 1, "something is left"
-    rows = json.loads((tmp_path / "rows.json").read_text())
-    assert all(set(row) == {"name", "metric", "ours", "peer", "peer_name", "ratio", "unit"} for row in rows)
-    left = {row["metric"]: row["ours"] for row in rows}
-    assert left == {"process": 0, "file": 4, "shared memory segment": 0, "file descriptor": 0}
+    assert hostile.left_by(calls=3) == {"file": 4}
 
 
 def test_a_folder_for_sockets_is_short_with_what_lies_in_it(monkeypatch):

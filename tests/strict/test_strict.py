@@ -1,6 +1,6 @@
 """``device="strict"``: NCCL's rules on the CPU. What is wrong there is named with its line, what is right runs.
 
-The programs that are wrong are in ``only_on_gloo``, random ones that are right in ``ringzero_course.fuzz.on_streams``.
+The programs that are wrong are in ``only_on_gloo``, random ones that are right in ``tests.fuzz.on_streams``.
 """
 
 import functools
@@ -21,8 +21,8 @@ from ringzero.explain.queues import Queues, another_order
 from ringzero.record import Operation
 from ringzero.strict.pending import Pending
 from ringzero.zero import ZeroStage1, ZeroStage2, ZeroStage3
-from ringzero_course.fuzz.on_streams import play
 from tests import only_on_gloo
+from tests.fuzz.on_streams import play
 
 
 @pytest.fixture

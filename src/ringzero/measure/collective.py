@@ -18,9 +18,9 @@ import ringzero
 from ringzero.collectives.schedule import chunk_bounds
 from ringzero.collectives.torchs import all_gather_single, reduce_scatter_single
 from ringzero.measure import turns
-from ringzero.measure.timing import CALMED, IN_PLACE, OUT_OF_PLACE
+from ringzero.measure.turns import CALMED, IN_PLACE, OUT_OF_PLACE, on_slowest
 
-WARM_UP, ITERATIONS, MINIMUM = 3, 41, 9
+WARM_UP, ITERATIONS, MINIMUM = 2, 41, 9
 SECONDS = 2.0  # for one collective and size; when they are over, MINIMUM iterations are enough
 ROOT = 0
 FORMS = {"all_to_all": (OUT_OF_PLACE,), "barrier": (IN_PLACE,)}  # the others have both
@@ -38,20 +38,17 @@ def measure(collective: str, size: int, algorithms: Sequence[str], backend: str)
     case = _Case.of(collective, size // 4, dist.new_group(backend=backend))  # launch's own group records
     peers = (backend, CALMED) if backend == "gloo" and hasattr(os, "SCHED_BATCH") else (backend,)
     keys = [(name, form) for name in (*algorithms, *peers) for form in FORMS.get(collective, (OUT_OF_PLACE, IN_PLACE))]
-    seconds: dict[tuple[str, str], list[float]] = {key: [] for key in keys}
-    wrong = dict.fromkeys(keys, 0)
-    started = time.monotonic()
-    for iteration in range(-WARM_UP, ITERATIONS):
-        for key in turns.shuffled(keys, iteration):
-            implementation, form = key
-            turns.prepare(is_ours=implementation != backend)
-            took = case.seconds(form, None if implementation in peers else implementation)
-            if iteration < 0:
-                wrong[key] = case.wrong()
-            else:
-                seconds[key].append(took)
-        if iteration >= MINIMUM and _slowest(time.monotonic() - started) > SECONDS:
-            break
+
+    def once(key: tuple[str, str]) -> float:
+        implementation, form = key
+        turns.prepare(is_ours=implementation != backend)
+        return case.seconds(form, None if implementation in peers else implementation)
+
+    wrong = {}
+    for key in keys:
+        once(key)
+        wrong[key] = case.wrong()
+    seconds = turns.in_turns(keys, once, ITERATIONS, WARM_UP, MINIMUM, SECONDS)
     return {key: (seconds[key], wrong[key]) for key in keys}
 
 
@@ -89,7 +86,7 @@ class _Case:
         start = time.perf_counter()
         self._ours(algorithm, input) if algorithm else PEERS[self.collective](self, self.buffer, input)
         _synchronise()
-        return _slowest(time.perf_counter() - start)
+        return on_slowest(time.perf_counter() - start)
 
     def wrong(self) -> int:
         """How many elements on all ranks are not what they must be."""
@@ -146,12 +143,6 @@ def _expected(collective: str, numel: int, n: int, mine: slice) -> Tensor:
     if collective == "all_to_all":
         return torch.cat([part[mine] for part in everyone])
     return everyone[ROOT]
-
-
-def _slowest(seconds: float) -> float:
-    number = torch.tensor(seconds, dtype=torch.float64)
-    dist.all_reduce(number, op=dist.ReduceOp.MAX)
-    return float(number.item())
 
 
 def _synchronise() -> None:

@@ -1,12 +1,12 @@
 """The links of a cluster, measured: alpha and bandwidth inside a node and between nodes, as a ``Topology``."""
 
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from ringzero.collectives.ring import ring_all_reduce
 from ringzero.costs.page.alpha_beta import fit_alpha_beta
+from ringzero.measure.turns import times
 from ringzero.network import Topology, emulated_cluster, laptop, price
 from ringzero.ranks import Ranks
 
@@ -75,16 +75,3 @@ def _probe(ranks_per_node: int, sizes: Sequence[int], tries: int) -> tuple[list[
     inside = [min(times(inside_node, x, tries=5 * tries)) for x in tensors]  # milliseconds each, so more often
     between = [min(times(there_and_back, x, tries=tries)) / 2 for x in tensors]
     return inside, between
-
-
-def times(call: Callable[..., Any], *args: Any, tries: int) -> list[float]:
-    """On each rank: the seconds of each of ``tries`` calls of ``call(*args)``, which a barrier starts together."""
-    import torch.distributed as dist
-
-    seconds = []
-    for _ in range(tries):
-        dist.barrier()
-        start = time.perf_counter()
-        call(*args)
-        seconds.append(time.perf_counter() - start)
-    return seconds

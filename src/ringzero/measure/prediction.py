@@ -15,7 +15,8 @@ from ringzero.collectives.algorithms import ALGORITHMS
 from ringzero.collectives.algorithms import options as options_of
 from ringzero.collectives.compose import segmented
 from ringzero.collectives.messages import SEGMENT_BYTES
-from ringzero.measure.links import Nodes, times
+from ringzero.measure.links import Nodes
+from ringzero.measure.turns import times
 from ringzero.network import Topology, critical_path, price
 
 NAMES = ("ring", "binomial", "hierarchical_scattered")

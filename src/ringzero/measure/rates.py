@@ -19,6 +19,7 @@ from torch import nn
 from ringzero import all_gather, reduce_scatter
 from ringzero.collectives import event_threads
 from ringzero.data_parallel.executor import queue_of
+from ringzero.measure.turns import times
 from ringzero.zero import ZeroStage3
 
 TINY, UNITS = 8, 16  # width and number of units
@@ -216,13 +217,7 @@ def _side_by_side(call: Callable[[], Any], alone: float, group: Any, compute: Ca
 
 
 def _median(call: Callable[[], Any], tries: int) -> float:
-    seconds = []
-    for _ in range(tries + 1):
-        dist.barrier()
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds[1:])  # the first warms up
+    return statistics.median(times(call, tries=tries + 1)[1:])  # the first warms up
 
 
 def _spread(seconds: list[float]) -> float:

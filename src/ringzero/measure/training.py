@@ -15,13 +15,14 @@ from torch import nn
 
 from ringzero.data_parallel import DistributedDataParallel, NaiveDataParallel
 from ringzero.measure.rates import reference
+from ringzero.measure.turns import seconds_in_turns
 from ringzero.record import computing
 from ringzero.steps import systems
 from ringzero.steps.machine import Machine
 from ringzero.steps.run import Timed, run
 from ringzero.steps.task import Step
 from ringzero.steps.unit import Unit
-from ringzero.zero import Host, ZeroStage1, ZeroStage2, ZeroStage3
+from ringzero.zero import STAGES, Host
 
 
 class Shape(NamedTuple):
@@ -73,35 +74,28 @@ class Way:
     plan: Callable[[Sequence[Unit], Machine], Step]
 
 
-def _replicated(kind: type, **options: Any) -> Callable:
+def _replicated(kind: type, plan: Callable[..., Step], **options: Any) -> Way:
     def make(module: nn.Module, group: Any) -> tuple[nn.Module, Callable[[], None]]:
         model = kind(module, group=group, **options)
         return model, torch.optim.AdamW(module.parameters()).step
 
-    return make
-
-
-def _sharded(kind: type, **options: Any) -> Callable:
-    def make(module: nn.Module, group: Any) -> tuple[nn.Module, Callable[[], None]]:
-        own = {key: value() if callable(value) else value for key, value in options.items()}
-        if kind is ZeroStage3:
-            own["units"] = list(module.children())
-        model = kind(module, torch.optim.AdamW, group=group, **own)
-        return model, model.step
-
-    return make
+    return Way(make, plan)
 
 
 def _ddp(cap: float) -> Way:
-    plan = lambda units, machine: systems.data_parallel(units, machine, bucket_bytes=cap * MIB)  # noqa: E731
-    return Way(_replicated(DistributedDataParallel, bucket_cap_mb=cap), plan)
+    plan = partial(systems.data_parallel, bucket_bytes=cap * MIB)
+    return _replicated(DistributedDataParallel, plan, bucket_cap_mb=cap)
 
 
-def _zero(stage: int, cap: float = 25, **options: Any) -> Way:
-    kind = {1: ZeroStage1, 2: ZeroStage2, 3: ZeroStage3}[stage]
-    offload = "home" in options
-    plan = lambda units, machine: systems.zero(units, machine, stage, bucket_bytes=cap * MIB, offload=offload)  # noqa: E731
-    return Way(_sharded(kind, **options, **({} if stage == 3 else {"bucket_cap_mb": cap})), plan)
+def _zero(stage: int, cap: float = 25, home: Callable[[], Any] | None = None) -> Way:
+    """``home()`` says where the optimizer's states are."""
+
+    def make(module: nn.Module, group: Any) -> tuple[nn.Module, Callable[[], None]]:
+        parts = {"units": list(module.children())} if stage == 3 else {"bucket_cap_mb": cap}
+        model = STAGES[stage](module, torch.optim.AdamW, group=group, home=home and home(), **parts)
+        return model, model.step
+
+    return Way(make, partial(systems.zero, stage=stage, bucket_bytes=cap * MIB, offload=home is not None))
 
 
 def _alone(units: Sequence[Unit], machine: Machine) -> Step:
@@ -113,9 +107,7 @@ def _alone(units: Sequence[Unit], machine: Machine) -> Step:
 NOTHING_SENT = "nothing sent"  # how far off computing alone is
 WAYS = {
     NOTHING_SENT: Way(lambda module, group: (module, torch.optim.AdamW(module.parameters()).step), _alone),
-    "naive": Way(
-        _replicated(NaiveDataParallel), lambda units, machine: systems.data_parallel(units, machine, how="naive")
-    ),
+    "naive": _replicated(NaiveDataParallel, partial(systems.data_parallel, how="naive")),
     "DDP, buckets of 1 MiB": _ddp(1),
     "DDP, buckets of 4 MiB": _ddp(4),
     "ZeRO-1": _zero(1, 4),
@@ -132,7 +124,7 @@ def predicted(way: str, shape: Shape, machine: Machine) -> Timed:
 
 
 def measured(ways: Sequence[str], shape: Shape, steps: int) -> dict[str, list[float]]:
-    """On each rank: the seconds of each of ``steps`` steps of each way, taken in turns after two that warm up.
+    """On each rank: the seconds of each of ``steps`` steps of each way on the slowest rank, taken in turns.
 
     ``REFERENCE`` is one of the ways: work that tells how fast the machine was meanwhile.
     """
@@ -146,14 +138,7 @@ def measured(ways: Sequence[str], shape: Shape, steps: int) -> dict[str, list[fl
         model.zero_grad()
 
     calls = {way: partial(train, *trainer) for way, trainer in trainers.items()} | {REFERENCE: reference()}
-    seconds: dict[str, list[float]] = {way: [] for way in calls}
-    for _ in range(steps + 2):
-        for way, call in calls.items():
-            dist.barrier(group)
-            start = time.perf_counter()
-            call()
-            seconds[way].append(time.perf_counter() - start)
-    return {way: taken[2:] for way, taken in seconds.items()}
+    return seconds_in_turns(calls, steps, group)
 
 
 def traced(way: str, shape: Shape, warm_up: int = 3) -> float:
@@ -174,5 +159,5 @@ def traced(way: str, shape: Shape, warm_up: int = 3) -> float:
 
 
 def step_seconds(ranks: Sequence[dict[str, list[float]]], way: str) -> float:
-    """The median step, each as long as the slowest rank took."""
-    return statistics.median(max(each) for each in zip(*(rank[way] for rank in ranks), strict=True))
+    """The median step, of what ``measured`` returned on the ranks: on each the slowest rank's seconds."""
+    return statistics.median(ranks[0][way])

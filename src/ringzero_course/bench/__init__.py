@@ -1,4 +1,5 @@
 """Benchmarks: ours beside a peer, measured alternately in one run. ``ringzero bench NAME`` runs them.
 
-A row is ``{name, metric, ours, peer, peer_name, ratio, unit}``; ``ratio`` above 1 means ours is better.
+Each is a module with a generator ``rows``: its parameters are the command's options, and it measures and yields rows.
+What they share is in ``runner``.
 """

@@ -1,49 +1,42 @@
 """The emulated cluster beside what was asked of it, and what overlap is worth there.
 
-Bandwidth: one rank a node, 32 MB (1 s at the slowest) from node to node. Overlap: one training step of an MLP on two
-nodes, its gradients summed one by one after the backward pass (naive), or each as soon as it is there (overlapped).
+Bandwidth: a quarter of a second of bytes from node to node. Overlap: a training step of two nodes, its gradients summed
+one by one after the backward pass (naive), or in buckets as soon as each is there.
 """
 
-import click
+import statistics
 
-from ringzero_course.bench import options, results
+from ringzero_course.bench import networks, runner
 
-RATES = ("200mbit", "1gbit")
-STEPS = 7
-
-
-def rows(rates=RATES, steps=STEPS, progress=lambda rates: rates):
-    """For each rate a row of bandwidth (bits a second, ours measured, peer asked) and one of step time."""
-    from ringzero.measure.steps import step_seconds, transfer_seconds
-    from ringzero.ranks.cluster import Cluster, bytes_per_second
-
-    made = []
-    for rate in progress(rates):
-        asked = bytes_per_second(rate)
-        with Cluster(nodes=2, ranks_per_node=1, inter_node=rate) as cluster:
-            seconds = max(cluster.launch(transfer_seconds, int(asked * 0.25), 5).returns)
-            mbit = asked * 0.25 / seconds * 8e-6, asked * 8e-6
-            ratio = mbit[0] / mbit[1]
-            made.append(results.row(f"bandwidth at {rate}", "bandwidth", *mbit, "asked", "Mbit/s", ratio))
-            naive, overlapped = zip(*cluster.launch(step_seconds, steps, timeout=300).returns, strict=True)
-        made.append(results.row(f"step at {rate}", "step time", max(overlapped) * 1e3, max(naive) * 1e3, "naive", "ms"))
-    return made
+STEPS, TRIES = 7, 5
+NAIVE, OVERLAPPED, SHAPE = "naive", "DDP, buckets of 1 MiB", "12 equal layers"
 
 
-@click.command("cluster")
-@click.option("--rates", default=",".join(RATES), show_default=True, help="Of the link between the nodes.")
-@options.json_option
-def command(rates, json_file):
+def rows(rates=networks.RATES):
     """Bandwidth of the emulated cluster beside what was asked; a training step there, overlapped beside naive."""
-    from ringzero.ranks.cluster import ClusterUnavailable
+    from ringzero.measure import training
+    from ringzero.ranks.cluster import bytes_per_second
 
-    try:
-        made = rows(rates.split(","), progress=options.progress)
-    except (ClusterUnavailable, ValueError) as error:
-        raise click.ClickException(str(error)) from None
-    for row in made:
-        click.echo(
-            f"{row['name']:<24} {row['ours']:>8.1f} {row['unit']} vs {row['peer']:>8.1f} {row['peer_name']}: "
-            f"{row['ratio']:.3f}"
-        )
-    results.write(made, json_file)
+    for rate, cluster in networks.between_nodes(rates):
+        asked = bytes_per_second(rate)
+        size = int(asked * 0.25)
+        seconds = max(statistics.median(each) for each in cluster.launch(transfers, size, TRIES).returns)
+        mbit = size / seconds * 8e-6, asked * 8e-6
+        yield runner.row(f"bandwidth at {rate}", "bandwidth", *mbit, "asked", "Mbit/s", mbit[0] / mbit[1])
+        ways = (NAIVE, OVERLAPPED)
+        taken = cluster.launch(training.measured, ways, training.SHAPES[SHAPE], STEPS, timeout=300).returns[0]
+        yield runner.milliseconds(f"overlapped step at {rate}", taken[OVERLAPPED], taken[NAIVE], NAIVE)
+
+
+def transfers(size, tries):
+    """On each of two ranks: the seconds of ``size`` bytes from rank 0 to rank 1."""
+    import torch
+    import torch.distributed as dist
+
+    from ringzero.measure.turns import times
+
+    act = dist.recv if dist.get_rank() else dist.send
+    return times(act, torch.zeros(size // 4), 1 - dist.get_rank(), tries=tries)
+
+
+command = runner.command(rows, rates=(runner.rates, "Of the link between the nodes."))

@@ -16,15 +16,23 @@ import click
 from ringzero.collectives import algorithms as known
 from ringzero.collectives.auto import chosen
 from ringzero.costs.page import alpha_beta
-from ringzero.measure.timing import CALMED, IN_PLACE, OUT_OF_PLACE, Timing
+from ringzero.measure.turns import CALMED, IN_PLACE, OUT_OF_PLACE
 from ringzero.network import coefficients
-from ringzero_course.bench import options, results
+from ringzero_course.bench import runner
 
-SIZES = "16K,64K,256K,1M,4M,16M,64M"  # an odd number, so that both ends are fitted
+SIZES = tuple(2**k for k in range(14, 27, 2))  # bytes; an odd number, so that both ends are fitted
 TIMEOUT = 300.0
 BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
 SHARED_OUT = ("all_gather", "reduce_scatter", "gather", "scatter", "all_to_all")  # nccl-tests counts one rank's part
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """``seconds``: the median over iterations, each as long as its slowest rank. ``wrong``: elements, on all ranks."""
+
+    seconds: float
+    wrong: int
 
 
 @dataclass(frozen=True)
@@ -62,15 +70,36 @@ class Line:
         )
 
 
-def lines(collectives, world_sizes, sizes, algorithms=("auto",), device="cpu", progress=lambda plan: plan):
-    """Measure each collective, on so many ranks, for a buffer of each size: a ``Line`` for each implementation."""
-    found = []
-    for collective, world_size, size in progress(list(itertools.product(collectives, world_sizes, sizes))):
-        if collective != "barrier" or size == sizes[0]:
-            found += _measured(collective, world_size, size, algorithms, device)
+def rows(collectives=tuple(known.ALGORITHMS), algorithms=("auto",), world_sizes=(2, 4), sizes=SIZES, device=None,
+         backend=None):  # fmt: skip
+    """Every collective beside the backend's own (gloo, NCCL), in nccl-tests' columns.
+
+    Rows: busbw (of a barrier, time) beside each peer; then the errors of the predictions.
+    """
+    device = device or {named: device for device, named in BACKENDS.items()}.get(backend, "cpu")
+    if backend not in (None, BACKENDS[device]):
+        raise click.ClickException(f"--backend {backend} takes no tensors on {device}; {device} has {BACKENDS[device]}")
+    errors = []
+    for collective, world_size in runner.progress([*itertools.product(collectives, world_sizes)]):
+        found = lines(collective, world_size, sizes, algorithms, device)
+        yield table(found)
+        for ours, peer in itertools.product(found, found):
+            if ours.algorithm and not peer.algorithm and ours.size == peer.size:
+                yield _beside(ours, peer)
+        for line in found:  # of the sizes that were not fitted to
+            if line.predicted and not line.fitted:
+                errors.append(100 * line.error)
+                yield runner.row(_name(line), "prediction error", errors[-1], None, None, "%")
+    if errors:
+        yield runner.row("median of all", "prediction error", statistics.median(errors), None, None, "%")
+
+
+def lines(collective, world_size, sizes, algorithms=("auto",), device="cpu"):
+    """Measure a collective on so many ranks, for a buffer of each size: a ``Line`` for each implementation."""
     series = {}
-    for line in found:
-        series.setdefault((line.collective, line.world_size, line.implementation), []).append(line)
+    for size in sizes if collective != "barrier" else sizes[:1]:
+        for line in _measured(collective, world_size, size, algorithms, device):
+            series.setdefault(line.implementation, []).append(line)
     return [line for members in series.values() for line in _predicted(members)]
 
 
@@ -129,24 +158,13 @@ def _cost(line):
 # ---- rows and tables
 
 
-def rows(found):
-    """The rows of ``--json``: busbw (of a barrier, time) beside each peer; then the errors of the predictions."""
-    made = []
-    for ours in [line for line in found if line.algorithm]:
-        where = (ours.collective, ours.world_size, ours.size)
-        for peer in found:
-            if not peer.algorithm and (peer.collective, peer.world_size, peer.size) == where:
-                made.append(_beside(ours, peer))
-    return made + _prediction_rows(found)
-
-
 def _beside(ours, peer):
     seconds = ours.timing.seconds, peer.timing.seconds
     peer_name = "gloo, calmed too" if peer.implementation == CALMED else peer.implementation
     if ours.collective == "barrier":
-        return results.row(_name(ours), "time", seconds[0] * 1e6, seconds[1] * 1e6, peer_name, "us")
+        return runner.row(_name(ours), "time", seconds[0] * 1e6, seconds[1] * 1e6, peer_name, "us")
     busbw = [line.bandwidths(line.timing)[1] / 1e9 for line in (ours, peer)]
-    return results.row(_name(ours), "busbw", *busbw, peer_name, "GB/s", seconds[1] / seconds[0])
+    return runner.row(_name(ours), "busbw", *busbw, peer_name, "GB/s", seconds[1] / seconds[0])
 
 
 def _name(line):
@@ -154,26 +172,15 @@ def _name(line):
     return f"{line.collective}{size}, {line.world_size} ranks, {line.implementation}"
 
 
-def _prediction_rows(found):
-    """In percent of the measured time, of the sizes that were not fitted to; and the median over them."""
-    unseen = [line for line in found if line.predicted and not line.fitted]
-    errors = [(_name(line), 100 * line.error) for line in unseen]
-    if errors:
-        errors.append(("median of all", statistics.median(error for _, error in errors)))
-    return [results.row(name, "prediction error", error, None, None, "%") for name, error in errors]
-
-
 def table(found):
-    """The measurements as nccl-tests prints them; time in microseconds, bandwidths in GB/s (1e9)."""
-    text = []
-    for world_size, collective in dict.fromkeys((line.world_size, line.collective) for line in found):
-        shown = [line for line in found if (line.world_size, line.collective) == (world_size, collective)]
-        text += [f"# {collective}, {world_size} ranks; median of the slowest rank's time", *HEAD]
-        text += map(_row, sorted(shown, key=lambda line: line.size))
-        for name in dict.fromkeys(line.implementation for line in shown if collective != "barrier"):
-            its = [line for line in shown if line.implementation == name]
-            speeds = [line.bandwidths(timing)[1] for line in its for timing in line.forms.values()]
-            text.append(f"# Avg bus bandwidth, {name}: {statistics.mean(speeds) / 1e9:.4f}")
+    """Lines of one collective as nccl-tests prints them; time in microseconds, bandwidths in GB/s (1e9)."""
+    collective, world_size = found[0].collective, found[0].world_size
+    text = [f"# {collective}, {world_size} ranks; median of the slowest rank's time", *HEAD]
+    text += map(_row, sorted(found, key=lambda line: line.size))
+    for name in dict.fromkeys(line.implementation for line in found if collective != "barrier"):
+        its = [line for line in found if line.implementation == name]
+        speeds = [line.bandwidths(timing)[1] for line in its for timing in line.forms.values()]
+        text.append(f"# Avg bus bandwidth, {name}: {statistics.mean(speeds) / 1e9:.4f}")
     return "\n".join(text)
 
 
@@ -204,58 +211,19 @@ def _row(line):
 def _columns(line, timing):
     if timing is None:
         return f" {'N/A':>10} {'N/A':>7} {'N/A':>7} {'N/A':>7}"
-    speeds = line.bandwidths(timing)
-    speeds = " ".join(f"{'N/A':>7}" if speeds is None else f"{speed / 1e9:>7.2f}" for speed in speeds or (0, 0))
-    return f" {timing.seconds * 1e6:>10.2f} {speeds} {timing.wrong:>7}"
+    algbw, busbw = line.bandwidths(timing) or (0, 0)
+    return f" {timing.seconds * 1e6:>10.2f} {algbw / 1e9:>7.2f} {busbw / 1e9:>7.2f} {timing.wrong:>7}"
 
 
-def comparison(made):
-    """The rows as text."""
-    text = [f"{'':<44} {'ours':>8} {'peer':>8} {'ratio':>6}"]
-    for row in made:
-        beside = f"{row['peer']:>8.2f} {row['ratio']:>6.2f}  {row['unit']} vs {row['peer_name']}" if row["peer"] else ""
-        text.append(f"{row['name']:<44} {row['ours']:>8.2f} {beside or row['unit'] + ' off'}")
-    return "\n".join(text)
-
-
-def _names(choices):
-    """A callback for a comma-separated list of ``choices``; "all" is all of them."""
-
-    def parse(context, parameter, value):
-        names = tuple(choices) if value == "all" else tuple(value.split(","))
-        for name in names:
-            if name not in choices:
-                raise click.BadParameter(f"{name!r} is none of {', '.join(choices)}")
-        return names
-
-    return parse
-
-
-@click.command("collectives")
-@click.option("--collectives", default="all", callback=_names(known.ALGORITHMS), help="Comma separated.")
-@click.option(
-    "--algorithms",
-    default="auto",
-    callback=_names(("auto", *{name for named in known.ALGORITHMS.values() for name in named})),
-    help="Of ours, where the collective has it: auto,ring,...",
+command = runner.command(
+    rows,
+    collectives=(runner.names(known.ALGORITHMS), "Comma separated."),
+    algorithms=(
+        runner.names(("auto", *{name for named in known.ALGORITHMS.values() for name in named})),
+        "Of ours, where the collective has it: auto,ring,...",
+    ),
+    world_sizes=(runner.ranks, "Ranks, comma separated."),
+    sizes=(runner.sizes, "Buffer sizes."),
+    device=(click.Choice(list(BACKENDS)), "By default the backend's, else cpu."),
+    backend=(click.Choice(list(BACKENDS.values())), "By default the device's."),
 )
-@click.option(
-    "--world-sizes", default="2,4", callback=options.world_sizes, help="Ranks, comma separated.", show_default=True
-)
-@click.option("--sizes", default=SIZES, callback=options.sizes, help="Buffer sizes.", show_default=True)
-@click.option("--device", type=click.Choice(list(BACKENDS)), help="By default the backend's, else cpu.")
-@click.option("--backend", type=click.Choice(list(BACKENDS.values())), help="By default the device's.")
-@options.json_option
-def command(collectives, algorithms, world_sizes, sizes, device, backend, json_file):
-    """Every collective beside the backend's own (gloo, NCCL), in nccl-tests' columns."""
-    device = device or {named: device for device, named in BACKENDS.items()}.get(backend, "cpu")
-    if backend not in (None, BACKENDS[device]):
-        raise click.ClickException(f"--backend {backend} takes no tensors on {device}; {device} has {BACKENDS[device]}")
-    try:
-        found = lines(collectives, world_sizes, sizes, algorithms, device, progress=options.progress)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
-    made = rows(found)
-    click.echo(table(found))
-    click.echo(comparison(made))
-    results.write(made, json_file)

@@ -8,47 +8,36 @@ machine ours calms gloo's event threads (``collectives.event_threads``); torch's
 
 import statistics
 
-from ringzero_course.bench import results, steps
-from ringzero_course.bench.steps import RATES, WORLD_SIZES
+from ringzero_course.bench import networks, runner, trainers
 
 MODELS = ("mlp", "transformer")
 BUCKET_MIB = 4  # with torch's 25, models of this size would have two buckets and little to overlap
-STEPS = 41
 
 
-def rows(world_sizes=WORLD_SIZES, rates=RATES, models=MODELS, count=STEPS, progress=lambda cases: cases):
-    """For each network and model: rows of step time, exposed communication and peak memory, ours beside torch's DDP."""
-    for name, model, _, launch in steps.cases(world_sizes, rates, models, MODELS, progress):
-        seconds = launch(step_seconds, model, count, timeout=600).returns[0]
-        memory = {which: max(launch(peak_bytes, model, which).returns) for which in ("ours", "torch")}
-        yield from _rows(name, seconds, memory)
+def rows(ranks=(2, 4), rates=networks.RATES, models=MODELS, steps=41):
+    """Our DDP beside torch's and beside no communication: step time, exposed communication, peak memory."""
+    for name, model, _, launch in networks.on_networks(ranks, rates, models):
+        seconds = launch(step_seconds, model, steps).returns[0]
+        memory = [max(launch(peak_bytes, model, which).returns) / 2**20 for which in ("ours", "torch")]
+        ours, alone = seconds["ours"], seconds["alone"]
+        exposed = [
+            statistics.median(a - b for a, b in zip(seconds[which], alone, strict=True)) * 1e3
+            for which in ("ours", "torch")
+        ]
+        yield runner.milliseconds(name, ours, seconds["torch"], "torch DDP")
+        yield runner.row(name, "exposed communication", *exposed, "torch DDP", "ms")
+        yield runner.milliseconds(name, alone, ours, "ours", "step without communication")
+        yield runner.milliseconds(name, seconds["optimizer overlapped"], ours, "after", "optimizer overlapped")
+        yield runner.row(name, "peak memory", *memory, "torch DDP", "MiB")
 
 
-def _rows(name, seconds, memory):
-    ms = {which: [s * 1e3 for s in samples] for which, samples in seconds.items()}
-    exposed = {
-        which: statistics.median(a - b for a, b in zip(samples, ms["alone"], strict=True))
-        for which, samples in ms.items()
-    }
-    paired = statistics.median(theirs / ours for ours, theirs in zip(ms["ours"], ms["torch"], strict=True))
-    median = {which: statistics.median(samples) for which, samples in ms.items()}
-    overlapped = statistics.median(a / b for a, b in zip(ms["ours"], ms["optimizer overlapped"], strict=True))
-    mib = {which: peak / 2**20 for which, peak in memory.items()}
-    yield results.row(name, "step time", median["ours"], median["torch"], "torch DDP", "ms", paired)
-    yield results.row(name, "exposed communication", exposed["ours"], exposed["torch"], "torch DDP", "ms")
-    yield results.row(name, "step without communication", median["alone"], median["ours"], "ours", "ms")
-    both = median["optimizer overlapped"], median["ours"]
-    yield results.row(name, "optimizer overlapped", *both, "after", "ms", overlapped)
-    yield results.row(name, "peak memory", mib["ours"], mib["torch"], "torch DDP", "MiB")
-
-
-def step_seconds(model, count):
+def step_seconds(model, steps):
     """On each rank: ``{which: seconds of each step}``, of the slowest rank."""
     import torch.distributed as dist
 
     group = dist.new_group(backend="gloo")  # launch's own records, and torch's DDP does not take it
-    trainers = {which: trainer(which, model, group) for which in ("ours", "optimizer overlapped", "torch", "alone")}
-    return steps.seconds_in_turns(trainers, count, group, peers=("torch",))
+    made = {which: trainer(which, model, group) for which in ("ours", "optimizer overlapped", "torch", "alone")}
+    return trainers.seconds_in_turns(made, steps, group, peers=("torch",))
 
 
 def trainer(which, model, group):
@@ -60,22 +49,20 @@ def trainer(which, model, group):
     torch.manual_seed(0)
     module, batch = build(model)
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-4)
-    after = optimizer
+    overlapped = which == "optimizer overlapped"
     if which == "torch":
         module = torch.nn.parallel.DistributedDataParallel(module, process_group=group, bucket_cap_mb=BUCKET_MIB)
-    elif which == "optimizer overlapped":
-        module = DistributedDataParallel(module, group=group, bucket_cap_mb=BUCKET_MIB, optimizer=optimizer)
-        after = None
-    elif which == "ours":
-        module = DistributedDataParallel(module, group=group, bucket_cap_mb=BUCKET_MIB)
+    elif which != "alone":
+        stepped = optimizer if overlapped else None
+        module = DistributedDataParallel(module, group=group, bucket_cap_mb=BUCKET_MIB, optimizer=stepped)
 
-    def step():
+    def step_once():
         optimizer.zero_grad()
         module(batch).square().mean().backward()
-        if after:
-            after.step()
+        if not overlapped:
+            optimizer.step()
 
-    return step
+    return step_once
 
 
 def build(model):
@@ -86,8 +73,7 @@ def build(model):
     if model == "mlp":
         layers = [nn.Sequential(nn.Linear(512, 512), nn.ReLU()) for _ in range(12)]
         return nn.Sequential(*layers), torch.randn(512, 512)
-    block = nn.TransformerEncoderLayer(256, nhead=4, dim_feedforward=1024, dropout=0.0, batch_first=True)
-    return nn.TransformerEncoder(block, num_layers=4, enable_nested_tensor=False), torch.randn(8, 64, 256)
+    return trainers.encoder(256, 4), torch.randn(8, 64, 256)
 
 
 def peak_bytes(model, which):
@@ -96,17 +82,16 @@ def peak_bytes(model, which):
 
     group = dist.new_group(backend="gloo")
     dist.barrier(group)
-    before = _resident()
+    before = _resident("VmRSS")
     step = trainer(which, model, group)
     for _ in range(3):
         step()
     return _resident("VmHWM") - before
 
 
-def _resident(field="VmRSS"):
+def _resident(field):
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith(field + ":"))
 
 
-HELP = "Our DDP beside torch's and beside no communication: step time, exposed communication, peak memory."
-command = steps.command("ddp", HELP, rows, MODELS, STEPS)
+command = runner.command(rows, **networks.of_models(MODELS))

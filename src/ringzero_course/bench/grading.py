@@ -14,7 +14,7 @@ from contextlib import ExitStack
 
 import click
 
-from ringzero_course.bench import options, results
+from ringzero_course.bench import runner
 from ringzero_course.boxes import sandbox
 
 OURS, TRUSTED, STOCK = "in sandboxes", "without sandboxes", "stock nbgrader, cold torchrun"
@@ -30,20 +30,22 @@ ringzero.launch = functools.partial(ringzero.launch, warm=False)
 WORLD_SIZE, DEVICE = 4, "auto"  # papermill injects them into ours"""
 
 
-def rows(lab, submissions, repeats, progress=lambda plan: plan):
-    """Measure. Raises RuntimeError where a contender does not give full marks to all."""
+def rows(lab="02_ring_allreduce", submissions=4, repeats=3):
+    """A class graded in sandboxes, beside stock nbgrader with cold torchrun, and without sandboxes.
+
+    Raises RuntimeError where a contender does not give full marks to all.
+    """
     from ringzero_course.authoring import submission
     from ringzero_course.grading import build_labs
     from ringzero_course.grading.course import temporary_course
 
+    _check_course_and_sandbox()
     notebook = submission.submission(lab)
     with ExitStack() as stack:
         source = build_labs.source_notebook(lab)
-        ours = stack.enter_context(temporary_course(lab, source))
-        stock = stack.enter_context(temporary_course(lab, source))
+        ours, stock = (stack.enter_context(temporary_course(lab, source)) for _ in range(2))
         (stock.top / "nbgrader_config.py").write_text(STOCK_CONFIG.format(root=str(stock.root)))
-        for course in (ours, stock):
-            handed_in = _cold(notebook) if course is stock else notebook
+        for course, handed_in in ((ours, notebook), (stock, _cold(notebook))):
             for number in range(submissions):
                 course.submit(f"student{number}", lab, handed_in)
         contenders = {
@@ -52,12 +54,23 @@ def rows(lab, submissions, repeats, progress=lambda plan: plan):
             STOCK: (stock, "--log-level=WARN"),
         }
         seconds = {name: [] for name in contenders}
-        for _, name in progress([(turn, name) for turn in range(repeats) for name in contenders]):
+        for _, name in runner.progress([(turn, name) for turn in range(repeats) for name in contenders]):
             seconds[name].append(_timed(*contenders[name], lab, submissions))
     median = {name: statistics.median(each) / submissions for name, each in seconds.items()}
-    return [
-        results.row(f"{lab}, a submission", OURS, median[OURS], median[peer], peer, "s") for peer in (STOCK, TRUSTED)
-    ]
+    for peer in (STOCK, TRUSTED):
+        yield runner.row(f"{lab}, a submission", OURS, median[OURS], median[peer], peer, "s")
+
+
+def _check_course_and_sandbox():
+    from ringzero_course.grading import course
+
+    try:
+        course.repository()
+    except FileNotFoundError as error:
+        raise click.ClickException(str(error)) from None
+    if missing := sandbox.missing_ability():
+        what, seen, fix = missing
+        raise click.ClickException(f"a sandbox needs {what} ({seen}). {fix}")
 
 
 def _cold(notebook):
@@ -90,30 +103,9 @@ def _scores(course, lab):
     return found
 
 
-def text(rows):
-    return "\n".join(
-        f"{row['name']}: {row['ours']:.1f} s {row['metric']}, {row['peer']:.1f} s {row['peer_name']}: "
-        f"{row['peer'] / row['ours']:.2f} times as many submissions a minute"
-        for row in rows
-    )
-
-
-@click.command("grading")
-@click.option("--lab", default="02_ring_allreduce", help="Whose reference solution is handed in.", show_default=True)
-@click.option("--submissions", default=4, type=click.IntRange(1), help="In a class.", show_default=True)
-@click.option("--repeats", default=3, type=click.IntRange(1), help="Of each contender.", show_default=True)
-@options.json_option
-def command(lab, submissions, repeats, json_file):
-    """A class graded in sandboxes, beside stock nbgrader with cold torchrun, and without sandboxes."""
-    from ringzero_course.grading import course
-
-    try:
-        course.repository()
-    except FileNotFoundError as error:
-        raise click.ClickException(str(error)) from None
-    if missing := sandbox.missing_ability():
-        what, seen, fix = missing
-        raise click.ClickException(f"a sandbox needs {what} ({seen}). {fix}")
-    measured = rows(lab, submissions, repeats, progress=options.progress)
-    click.echo(text(measured))
-    results.write(measured, json_file)
+command = runner.command(
+    rows,
+    lab=(str, "Whose reference solution is handed in."),
+    submissions=(runner.COUNT, "In a class."),
+    repeats=(runner.COUNT, "Of each contender."),
+)

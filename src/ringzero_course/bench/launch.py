@@ -29,11 +29,8 @@ from pathlib import Path
 import click
 
 from ringzero import processes
-from ringzero_course.bench import options, results
+from ringzero_course.bench import runner
 
-WORLD_SIZES = (2, 4, 8)
-CALLS, REPEATS = 200, 5
-PEERS_AT = 4
 OURS = "launch"
 MARK = "RINGZERO_BENCH"  # in the environment of all that a peer starts: its temporary folder
 
@@ -162,41 +159,31 @@ def timed(call, world_size):
     return seconds
 
 
-def rows(world_sizes=WORLD_SIZES, calls=CALLS, repeats=REPEATS, peers_at=PEERS_AT, progress=lambda plan: plan):
-    """Measure; ``(rows, {peer: why it was left out})``. A row about ours alone has no peer, and None for its ratio."""
-    skipped = {
-        name: f'{peer.package} is not installed: pip install "ringzero-course[bench]"'
-        for name, peer in PEERS.items()
-        if importlib.util.find_spec(peer.package) is None
-    }
-    sizes = sorted({*world_sizes, peers_at})
-    samples = {}
+def rows(world_sizes=(2, 4, 8), calls=200, repeats=5, peers_at=4):
+    """A call on N warm ranks beside torchrun, spawn, notebook_launcher, ipyparallel.
+
+    A row about ours alone has no peer, and None for its ratio.
+    """
+    there = [name for name, peer in PEERS.items() if importlib.util.find_spec(peer.package) is not None]
+    for name in [name for name in PEERS if name not in there]:
+        package = PEERS[name].package
+        yield f'not measured: {name}: {package} is not installed: pip install "ringzero-course[bench]"'
+    sizes, samples = sorted({*world_sizes, peers_at}), {}
     with contextlib.ExitStack() as stack:
         callers = {OURS: functools.partial(timed, call_launch)}
-        for name in [name for name in PEERS if name not in skipped]:
-            callers[name] = stack.enter_context(_caller(name, peers_at))
-        for name, caller in callers.items():  # warm contenders start their ranks before they are timed
-            if name == OURS:
-                caller(sizes[-1])
-            elif PEERS[name].warm:
-                caller(peers_at)
-        for name, world_size in progress(_plan(callers, sizes, calls, repeats, peers_at)):
+        callers |= {name: stack.enter_context(_caller(name, peers_at)) for name in there}
+        callers[OURS](sizes[-1])  # warm contenders start their ranks before they are timed
+        for name in there:
+            if PEERS[name].warm:
+                callers[name](peers_at)
+        for name, world_size in runner.progress(_plan(callers, sizes, calls, min(repeats, calls), peers_at)):
             samples.setdefault((name, world_size), []).append(callers[name](world_size))
-    table = [
-        _row(world_size, metric, value)
-        for (name, world_size), seconds in samples.items()
-        if name == OURS
-        for metric, value in _summary(seconds).items()
-    ]
-    median = {key: statistics.median(seconds) for key, seconds in samples.items()}
-    for name, world_size in median:
-        if name != OURS:
-            table.append(_row(world_size, "median", median[OURS, world_size], median[name, world_size], name))
-    return table, skipped
-
-
-def _row(world_size, metric, ours, peer=None, peer_name=None):
-    return results.row(f"{OURS}, {world_size} ranks", metric, ours, peer, peer_name, "s")
+    for n in sizes:
+        for metric, value in _summary(samples[OURS, n]).items():
+            yield runner.row(f"{OURS}, {n} ranks", metric, value, None, None, "s")
+    for name in there:
+        ours, peer = (statistics.median(samples[which, peers_at]) for which in (OURS, name))
+        yield runner.row(f"{OURS}, {peers_at} ranks", "median", ours, peer, name, "s")
 
 
 def _plan(names, world_sizes, calls, repeats, peers_at):
@@ -255,26 +242,10 @@ def _summary(seconds):
     }
 
 
-def text(rows):
-    lines = [f"{'seconds a call':<32} {'ours':>8} {'peer':>8} {'ratio':>6}"]
-    for row in rows:
-        line = f"{row['name'] + ', ' + row['metric']:<32} {row['ours']:>8.3f}"
-        if row["peer"] is not None:
-            line += f" {row['peer']:>8.3f} {row['ratio']:>6.2f}  vs {row['peer_name']}"
-        lines.append(line)
-    return "\n".join(lines)
-
-
-@click.command("launch")
-@click.option("--world-sizes", default="2,4,8", callback=options.world_sizes, help="Ranks.", show_default=True)
-@click.option("--calls", default=CALLS, type=click.IntRange(2), help="Of ours, at each size.", show_default=True)
-@click.option("--repeats", default=REPEATS, type=click.IntRange(1), help="Of each peer.", show_default=True)
-@click.option("--peers-at", default=PEERS_AT, type=click.IntRange(2), help="Ranks of the peers.", show_default=True)
-@options.json_option
-def command(world_sizes, calls, repeats, peers_at, json_file):
-    """A call on N warm ranks beside torchrun, spawn, notebook_launcher, ipyparallel."""
-    measured, skipped = rows(world_sizes, calls, min(repeats, calls), peers_at, progress=options.progress)
-    for name, why in skipped.items():
-        click.echo(f"not measured: {name}: {why}")
-    click.echo(text(measured))
-    results.write(measured, json_file)
+command = runner.command(
+    rows,
+    world_sizes=(runner.ranks, "Ranks."),
+    calls=(click.IntRange(2), "Of ours, at each size."),
+    repeats=(runner.COUNT, "Of each peer."),
+    peers_at=(click.IntRange(2), "Ranks of the peers."),
+)

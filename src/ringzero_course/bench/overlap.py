@@ -10,29 +10,28 @@ import statistics
 from contextlib import nullcontext
 from itertools import combinations
 
-import click
+from ringzero_course.bench import runner
 
-from ringzero_course.bench import options, results
-
-LOOPBACK, RATES = "loopback", ("1gbit", "200mbit")
-STEPS = 21
+LOOPBACK = "loopback"
 TOKENS = (128, 512)  # of the products that are measured
 BUSY_TRIES = 4
 DIFFERENT = 1.05  # two measured steps this far apart have an order
 
 
-def rows(links=(LOOPBACK, *RATES), models=None, ways=None, steps=STEPS, progress=lambda links: links, **how):
-    """For each link, model and way a row of seconds, and three about all of them. ``how`` is for ``measure``."""
+def rows(links=(LOOPBACK, "1gbit", "200mbit"), steps=21, models=None, ways=None, **how):
+    """DDP and ZeRO on two ranks: seconds of a step predicted and measured.
+
+    At last how far off predictions are. ``how`` is for ``measure``.
+    """
     import ringzero
     from ringzero.measure import machine, training
 
-    made, found = [], {}
+    found = {}
     chosen = {name: training.SHAPES[name] for name in models or training.SHAPES}
     ways = list(ways or (way for way in training.WAYS if way != training.NOTHING_SENT))
-    for link in progress(links):
-        alone = link == LOOPBACK
-        ranks = machine.OneNode(2) if alone else ringzero.Cluster(nodes=2, ranks_per_node=1, inter_node=link)
-        with nullcontext(ranks) if alone else ranks as cluster:
+    for link in runner.progress(links):
+        ranks = nullcontext(machine.OneNode(2)) if link == LOOPBACK else ringzero.Cluster(2, 1, inter_node=link)
+        with ranks as cluster:
             for name, shape in chosen.items():
                 here = _quietly(cluster, sorted((n, *both) for n in TOKENS for both in set(shape.sides)), how)
                 taken = cluster.launch(training.measured, ways, shape, steps, timeout=600).returns
@@ -41,12 +40,11 @@ def rows(links=(LOOPBACK, *RATES), models=None, ways=None, steps=STEPS, progress
                     predicted = training.predicted(way, shape, now).seconds
                     measured = training.step_seconds(taken, way)
                     found[link, name, way] = predicted, measured
-                    made.append(
-                        results.row(f"{way}, {name}, {link}", "step time", measured, predicted, "predicted", "s")
-                    )
-                where = f"spread of equal work, {name}, {link}"
-                made.append(results.row(where, "while measuring", here.spread, None, None, "share"))
-    return made + summary(found)
+                    case = f"{way}, {name}, {link}"
+                    yield runner.row(case, "step time", measured, predicted, "predicted", "s")
+                case = f"spread of equal work, {name}, {link}"
+                yield runner.row(case, "while measuring", here.spread, None, None, "share")
+    yield from summary(found)
 
 
 def _quietly(cluster, shapes, how):
@@ -67,33 +65,12 @@ def summary(found):
         if one[:2] == other[:2] and max(m1, m2) > DIFFERENT * min(m1, m2):
             ordered += 1
             right += (p1 < p2) == (m1 < m2)
-    made = [
-        results.row("all", "median error", statistics.median(errors), None, None, "share"),
-        results.row("all", "largest error", max(errors), None, None, "share"),
-    ]
+    yield runner.row("all", "median error", statistics.median(errors), None, None, "share")
+    yield runner.row("all", "largest error", max(errors), None, None, "share")
     if ordered:
-        made.append(results.row("all", f"order of {ordered} pairs", right / ordered, None, None, "share right"))
-    return made
+        yield runner.row("all", f"order of {ordered} pairs", right / ordered, None, None, "share right")
 
 
-@click.command("overlap")
-@click.option("--links", default=",".join((LOOPBACK, *RATES)), show_default=True, help="Between the two ranks.")
-@click.option("--steps", default=STEPS, show_default=True, help="Measured, of each.")
-@options.json_option
-def command(links, steps, json_file):
-    """DDP and ZeRO on two ranks: seconds of a step predicted and measured."""
-    from ringzero.ranks.cluster import ClusterUnavailable
-
-    try:
-        made = rows(links.split(","), steps=steps, progress=options.progress)
-    except (ClusterUnavailable, ValueError) as error:
-        raise click.ClickException(str(error)) from None
-    for row in made:
-        if row["peer"] is None:
-            click.echo(f"{row['name']:<44} {row['metric']:<18} {row['ours']:.3f} {row['unit']}")
-        else:
-            click.echo(
-                f"{row['name']:<60} measured {row['ours'] * 1e3:7.1f} ms, predicted {row['peer'] * 1e3:7.1f}: "
-                f"{row['ratio']:.2f}"
-            )
-    results.write(made, json_file)
+command = runner.command(
+    rows, links=(runner.rates, "Between the two ranks."), steps=(runner.COUNT, "Measured, of each.")
+)

@@ -3,33 +3,31 @@
 Programs are as small as those that a lab's checks run, and a launch of warm ranks is part of the time, as it is there.
 """
 
-import statistics
 import time
 
-import click
+from ringzero_course.bench import runner
 
-from ringzero_course.bench import options, results
-
-WORLD_SIZE, ITERATIONS = 4, 15
+WORLD_SIZE = 4
 DEVICES = ("cpu", "strict")
 
 
-def rows(iterations=ITERATIONS, progress=lambda turns: turns):
-    """A row for each program: ``ours`` under strict, ``peer`` on gloo, in s; a ratio of 0.33 is three times as slow."""
-    from ringzero import launch
+def rows(iterations=15):
+    """What NCCL's rules on the CPU cost beside gloo, in programs as small as those of a lab's checks.
 
-    seconds = {(name, device): [] for name in PROGRAMS for device in DEVICES}
-    for turn in progress(range(-1, iterations)):  # the first one warms ranks up
-        for name, program in PROGRAMS.items():
-            for device in DEVICES if turn % 2 else reversed(DEVICES):
-                start = time.perf_counter()
-                launch(program, world_size=WORLD_SIZE, device=device)
-                if turn >= 0:
-                    seconds[name, device].append(time.perf_counter() - start)
-    return [
-        results.row(name, "time", *(statistics.median(seconds[name, d]) for d in reversed(DEVICES)), "gloo", "s")
-        for name in PROGRAMS
-    ]
+    A row for each program: ours under strict, the peer on gloo; a ratio of 0.33 is three times as slow.
+    """
+    from ringzero import launch
+    from ringzero.measure.turns import in_turns
+
+    def once(what):
+        name, device = what
+        start = time.perf_counter()
+        launch(PROGRAMS[name], world_size=WORLD_SIZE, device=device)
+        return time.perf_counter() - start
+
+    for name in runner.progress(PROGRAMS):
+        seconds = in_turns([(name, device) for device in DEVICES], once, iterations, warm_up=1)
+        yield runner.milliseconds(name, seconds[name, "strict"], seconds[name, "cpu"], "gloo", "time")
 
 
 def ring_by_hand():
@@ -65,17 +63,25 @@ def collectives():
             all_reduce(torch.ones(size), algorithm=algorithm)
 
 
-def data_parallel():
-    _train(lambda module: _stepped(_ddp(module)))
+def training(stage):
+    """A program that trains for five steps, in a stage of ZeRO; 0 is data parallelism."""
 
-
-def zero(stage):
     def program():
         import torch
 
+        from ringzero.data_parallel import DistributedDataParallel
         from ringzero.zero import STAGES
 
-        _train(lambda module: STAGES[stage](module, torch.optim.AdamW, lr=0.1))
+        model = torch.nn.Sequential(*(torch.nn.Linear(32, 32) for _ in range(6)))
+        if stage:
+            model = optimizer = STAGES[stage](model, torch.optim.AdamW, lr=0.1)
+        else:
+            model = DistributedDataParallel(model, bucket_cap_mb=0.01)
+            optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+        for _ in range(5):
+            model(torch.ones(8, 32)).square().mean().backward()
+            optimizer.step()
+            model.zero_grad()
 
     return program
 
@@ -83,43 +89,10 @@ def zero(stage):
 PROGRAMS = {
     "a ring by hand": ring_by_hand,
     "all all-reduces": collectives,
-    "DDP, 5 steps": data_parallel,
-    "ZeRO stage 1, 5 steps": zero(1),
-    "ZeRO stage 3, 5 steps": zero(3),
+    "DDP, 5 steps": training(0),
+    "ZeRO stage 1, 5 steps": training(1),
+    "ZeRO stage 3, 5 steps": training(3),
 }
 
 
-def _ddp(module):
-    from ringzero.data_parallel import DistributedDataParallel
-
-    return DistributedDataParallel(module, bucket_cap_mb=0.01)
-
-
-def _stepped(model):
-    import torch
-
-    model.step = torch.optim.AdamW(model.parameters(), lr=0.1).step
-    return model
-
-
-def _train(wrap):
-    import torch
-
-    model = wrap(torch.nn.Sequential(*(torch.nn.Linear(32, 32) for _ in range(6))))
-    for _ in range(5):
-        model(torch.ones(8, 32)).square().mean().backward()
-        model.step()
-        model.zero_grad()
-
-
-@click.command("strict")
-@click.option("--iterations", default=ITERATIONS, show_default=True, help="Launches of each program on each.")
-@options.json_option
-def command(iterations, json_file):
-    """What NCCL's rules on the CPU cost beside gloo, in programs as small as those of a lab's checks."""
-    made = rows(iterations, progress=options.progress)
-    for row in made:
-        click.echo(
-            f"{row['name']:<24} {row['ours']:.3f} s strict, {row['peer']:.3f} s gloo: {1 / row['ratio']:.2f} times"
-        )
-    results.write(made, json_file)
+command = runner.command(rows, iterations=(runner.COUNT, "Launches of each program on each."))

@@ -8,87 +8,74 @@ import statistics
 
 import click
 
-from ringzero_course.bench import options, results
-from ringzero_course.bench.steps import print_and_write
+from ringzero_course.bench import runner
 
-STEPS, SEEDS, POINTS, RATE = 320, 3, 8, "200mbit"
+POINTS = 8
 
 
-def rows(
-    world_sizes=(2, 4), rate=RATE, steps=STEPS, seeds=SEEDS, names=None, task=None,
-    progress=lambda cases: cases, curves=None,
-):  # fmt: skip
-    """For each number of ranks and method a row of loss, of bytes and of seconds; medians over the seeds.
+def rows(ranks=(2, 4), rate="200mbit", steps=320, seeds=3, methods=None, bert=None, figure=None):
+    """Servers, local SGD, gossip and compression beside data parallelism: loss, bytes and seconds.
 
-    ``curves``, a dict, is given ``{(ranks, method): a list of Points for each seed}``.
+    For each number of ranks and method a row of loss, of bytes and of seconds; medians over the seeds.
     """
     import ringzero
-    from ringzero_course.tasks import characters, methods
-
-    task = task or characters
-    names = list(names or methods.METHODS)
-    if unknown := set(names) - set(methods.METHODS):
-        raise ValueError(f"methods has {sorted(unknown)}; they are {', '.join(methods.METHODS)}")
-    first = next(iter(methods.METHODS))
-    names = [first, *(name for name in names if name != first)]
-    shapes = [tuple(p.shape) for p in task.Model().parameters()]
-    for n in world_sizes:
-        made = {name: [] for name in names}
-        with ringzero.Cluster(nodes=n, ranks_per_node=1, inter_node=rate) as cluster:
-            for seed, name in progress([(seed, name) for seed in range(seeds) for name in names]):
-                ranks = cluster.launch(methods.train, name, steps, POINTS, seed, task, timeout=600, trace=True)
-                made[name].append(methods.merged(ranks.returns))
-        if curves is not None:
-            curves.update({(n, name): of_seeds for name, of_seeds in made.items()})
-        ends = {name: [curve[-1] for curve in of_seeds] for name, of_seeds in made.items()}
-        for name in names:
-            yield from _rows(name, n, steps, ends, first, methods.METHODS[name].sent(shapes, n, steps))
-
-
-def _rows(name, n, steps, ends, first, formula):
-    case = f"{name}, {n} ranks"
-    loss, peers = ([end.loss for end in ends[which]] for which in (name, first))
-    yield results.row(case, "final loss", statistics.median(loss), statistics.median(peers), first, "nats")
-    sent = statistics.median(end.bytes for end in ends[name])
-    yield results.row(case, "bytes a step", sent / steps / 1e3, formula / steps / 1e3, "formula", "kB")
-    ours, theirs = ([end.seconds / steps * 1e3 for end in ends[which]] for which in (name, first))
-    paired = statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
-    yield results.row(case, "step time", statistics.median(ours), statistics.median(theirs), first, "ms", paired)
-
-
-@click.command("unsynced")
-@click.option("--ranks", default="2,4", show_default=True, callback=options.world_sizes, help="Each a node.")
-@click.option("--rate", default=RATE, show_default=True, help="Of each node's link.")
-@click.option("--steps", default=STEPS, show_default=True, type=click.IntRange(min=8))
-@click.option("--seeds", default=SEEDS, show_default=True, type=click.IntRange(min=1))
-@click.option("--methods", default=None, help="Some of them, with semicolons. Data parallelism is always among them.")
-@click.option("--bert", metavar="FILE", help="Train the BERT in this file, book/examples/bert.py, instead.")
-@click.option("--figure", type=click.Path(dir_okay=False, writable=True), help="Write the curves as a page here.")
-@options.json_option
-def command(ranks, rate, steps, seeds, methods, bert, figure, json_file):
-    """Servers, local SGD, gossip and compression beside data parallelism: loss, bytes and seconds."""
     from ringzero_course.tasks import characters, sentences
+    from ringzero_course.tasks.methods import METHODS, merged, train
 
     task = sentences.Sentences(bert) if bert else characters
-    names = [name.strip() for name in methods.split(";")] if methods else None
-    curves = {}
-    print_and_write(rows(ranks, rate, steps, seeds, names, task, options.progress, curves), json_file)
+    first = next(iter(METHODS))
+    chosen = dict.fromkeys([first, *(methods or METHODS)])
+    if unknown := set(chosen) - set(METHODS):
+        raise ValueError(f"methods has {sorted(unknown)}; they are {', '.join(METHODS)}")
+    shapes, ends = [tuple(p.shape) for p in task.Model().parameters()], {}
+    for n in ranks:
+        with ringzero.Cluster(nodes=n, ranks_per_node=1, inter_node=rate) as cluster:
+            for seed, name in runner.progress([(seed, name) for seed in range(seeds) for name in chosen]):
+                returned = cluster.launch(train, name, steps, POINTS, seed, task, timeout=600, trace=True).returns
+                ends.setdefault((n, name), []).append(merged(returned)[-1])
+        for name in chosen:
+            case, mine, firsts = f"{name}, {n} ranks", ends[n, name], ends[n, first]
+            yield runner.row(case, "final loss", _median(mine, "loss"), _median(firsts, "loss"), first, "nats")
+            sent, formula = (
+                each / steps / 1e3 for each in (_median(mine, "bytes"), METHODS[name].sent(shapes, n, steps))
+            )
+            yield runner.row(case, "bytes a step", sent, formula, "formula", "kB")
+            seconds = ([end.seconds / steps for end in of_seeds] for of_seeds in (mine, firsts))
+            yield runner.milliseconds(case, *seconds, first)
     if figure:
-        with open(figure, "w") as file:
-            file.write("<!doctype html><meta charset=utf-8><title>Unsynchronised training</title>")
-            file.writelines(_figures(curves, rate, steps))
+        figure.write("<!doctype html><meta charset=utf-8><title>Unsynchronised training</title>")
+        figure.writelines(_figures(ends, rate, steps))
 
 
-def _figures(curves, rate, steps):
+def _median(ends, field):
+    return statistics.median(getattr(end, field) for end in ends)
+
+
+def _figures(ends, rate, steps):
     from ringzero_course.figures.trade_offs import trade_off
 
-    for n in sorted({n for n, _ in curves}):
-        ends = {name: [curve[-1] for curve in of_seeds] for (ranks, name), of_seeds in curves.items() if ranks == n}
-        loss = {name: statistics.median(end.loss for end in points) for name, points in ends.items()}
-        for x, of_end in (
-            ("kB that all ranks send in a step", lambda end: end.bytes / steps / 1e3),
-            ("ms a step", lambda end: end.seconds / steps * 1e3),
-        ):
-            points = {name: (statistics.median(map(of_end, points)), loss[name]) for name, points in ends.items()}
+    for n in sorted({n for n, _ in ends}):
+        of_method = {name: of_seeds for (ranks, name), of_seeds in ends.items() if ranks == n}
+        for x, field, unit in (("kB that all ranks send in a step", "bytes", 1e3), ("ms a step", "seconds", 1e-3)):
+            points = {
+                name: (_median(of_seeds, field) / steps / unit, _median(of_seeds, "loss"))
+                for name, of_seeds in of_method.items()
+            }
             title = f"Loss after {steps} steps, {n} ranks at {rate}"
             yield f"<h2>{title}</h2>{trade_off(points, x=x, y='loss, nats', title=title).html}"
+
+
+def _with_semicolons(text):
+    return text and [name.strip() for name in text.split(";")]
+
+
+command = runner.command(
+    rows,
+    ranks=(runner.ranks, "Each a node."),
+    rate=(str, "Of each node's link."),
+    steps=(click.IntRange(min=8), "Of each method."),
+    seeds=(runner.COUNT, "Of each method."),
+    methods=(_with_semicolons, "Some of them, with semicolons. Data parallelism is always among them."),
+    bert=(str, "Train the BERT in this file, book/examples/bert.py, instead."),
+    figure=(click.File("w", lazy=True), "Write the loss beside bytes and seconds as a page here."),
+)

@@ -4,14 +4,10 @@ Two nodes of two ranks each, and a slow link between the nodes. A step is forwar
 are counted from the records of one step, all ranks together, and stand beside the formula's.
 """
 
-import statistics
-
-from ringzero_course.bench import results, steps
-from ringzero_course.bench.steps import RATES
+from ringzero_course.bench import networks, runner, trainers
 
 NODES, RANKS_PER_NODE = 2, 2
 WIDTH, LAYERS = 512, 6  # 1.6 million parameters
-STEPS = 9
 PLAIN = "ZeRO-3"
 POLICIES = {  # as ``costs.two_level`` has them
     PLAIN: {},
@@ -24,26 +20,21 @@ POLICIES = {  # as ``costs.two_level`` has them
 }
 
 
-def rows(rates=RATES, count=STEPS, progress=lambda cases: cases):
-    """For each rate and policy a row of step time; for each policy one of bytes across nodes."""
-    import ringzero
+def rows(rates=networks.RATES, steps=9):
+    """ZeRO++, its parts and HSDP beside ZeRO-3 between two emulated nodes: time of a step, bytes across."""
     from ringzero.costs import two_level
 
     counted = None
-    for rate in progress(rates):
-        with ringzero.Cluster(nodes=NODES, ranks_per_node=RANKS_PER_NODE, inter_node=rate) as cluster:
-            if counted is None:
-                counted = cluster.launch(bytes_across, timeout=600).returns
-            seconds = cluster.launch(step_seconds, count, timeout=600).returns[0]
+    for rate, cluster in networks.between_nodes(rates, NODES, RANKS_PER_NODE):
+        counted = counted or cluster.launch(bytes_across, timeout=600).returns
+        seconds = cluster.launch(step_seconds, steps, timeout=600).returns[0]
         for name in POLICIES:
             if name != PLAIN:
-                paired = statistics.median(b / a for a, b in zip(seconds[name], seconds[PLAIN], strict=True))
-                medians = (statistics.median(seconds[which]) * 1e3 for which in (name, PLAIN))
-                yield results.row(f"{name}, {rate}", "step time", *medians, PLAIN, "ms", paired)
+                yield runner.milliseconds(f"{name}, {rate}", seconds[name], seconds[PLAIN], PLAIN)
     for name, given in POLICIES.items():
-        sent = sum(each[name] for each in counted)
-        formula = LAYERS * two_level.cross_node_bytes(WIDTH * WIDTH, NODES, RANKS_PER_NODE, **given)
-        yield results.row(name, "bytes across nodes", sent / 2**20, formula / 2**20, "formula", "MiB")
+        sent = sum(of_rank[name] for of_rank in counted) / 2**20
+        formula = LAYERS * two_level.cross_node_bytes(WIDTH * WIDTH, NODES, RANKS_PER_NODE, **given) / 2**20
+        yield runner.row(name, "bytes across nodes", sent, formula, "formula", "MiB")
 
 
 def _travel(name):
@@ -64,48 +55,31 @@ def trainer(name, group):
 
     from ringzero.zero import ZeroStage3
 
-    torch.manual_seed(0)
-    module = torch.nn.Sequential(*(torch.nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(LAYERS)))
+    module = trainers.stack(WIDTH, LAYERS)
     model = ZeroStage3(
         module, torch.optim.AdamW, lr=1e-4, units=list(module), mixed_precision=torch.bfloat16, travel=_travel(name),
         group=group,
     )  # fmt: skip
-    batch = torch.randn(16, WIDTH)
-
-    def step():
-        model(batch).float().square().mean().backward()
-        model.step()
-        model.zero_grad()
-
-    return step
+    return trainers.step_of(model, torch.randn(16, WIDTH))
 
 
-def step_seconds(count):
+def step_seconds(steps):
     """On each rank: ``{policy: seconds of each step}``, of the slowest rank."""
     import torch.distributed as dist
 
     group = dist.new_group(backend="gloo")
-    return steps.seconds_in_turns({name: trainer(name, group) for name in POLICIES}, count, group, peers=())
+    return trainers.seconds_in_turns({name: trainer(name, group) for name in POLICIES}, steps, group)
 
 
 def bytes_across():
     """On each rank: ``{policy: bytes of one step that it sends to the other node}``."""
-    from ringzero.record import recorded
 
-    sent = {}
-    for name in POLICIES:
-        step = trainer(name, None)
-        step()
-        before = len(recorded())
-        step()
-        across = sum(
-            each.bytes
-            for each in recorded()[before:]
-            if each.kind == "send" and each.peer_rank // RANKS_PER_NODE != each.rank // RANKS_PER_NODE
-        )
-        sent[name] = across
-    return sent
+    def across(each):
+        return each.kind == "send" and each.peer_rank // RANKS_PER_NODE != each.rank // RANKS_PER_NODE
+
+    return {
+        name: sum(each.bytes for each in trainers.records_of(trainer(name, None)) if across(each)) for name in POLICIES
+    }
 
 
-HELP = "ZeRO++, its parts and HSDP beside ZeRO-3 between two emulated nodes: time of a step, bytes across."
-command = steps.command_between_nodes("zeropp", HELP, rows, STEPS)
+command = runner.command(rows, **networks.BETWEEN_NODES)

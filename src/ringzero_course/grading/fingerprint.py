@@ -14,7 +14,7 @@ from typing import Any
 # Words for the parts, as they stand behind "graded again because … changed".
 SUBMISSION, RELEASE, PACKAGE, PARAMETERS = "the submission", "the release", "the ringzero package", "the parameters"
 
-_NOT_GRADING = ("bench", "commands", "fuzz")  # rooms that no lab and no grader imports
+_NOT_GRADING = ("bench", "commands")  # rooms that no lab and no grader imports
 _TIMESTAMP = "timestamp.txt"
 
 

@@ -18,6 +18,23 @@ def synchronize(device: str) -> None:
         torch.cuda.synchronize()
 
 
+def returned_and_done(work: Callable[[], object], device: str) -> tuple[float, float]:
+    """Seconds until ``work()`` came back, and until the device had done it, by the host's clock."""
+    synchronize(device)
+    start = time.perf_counter()
+    work()
+    returned = time.perf_counter() - start
+    synchronize(device)
+    return returned, time.perf_counter() - start
+
+
+def medians(work: Callable[[], object], device: str, tries: int) -> tuple[float, float]:
+    """Of ``returned_and_done``, after two calls that warm up."""
+    both = [returned_and_done(work, device) for _ in range(2 + tries)][2:]
+    returned, done = map(statistics.median, zip(*both, strict=True))
+    return returned, done
+
+
 def by_events(work: Callable[[], object], times: int = 1) -> float:
     """Seconds between two events around ``times`` calls of ``work`` on this thread's stream of the GPU."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -64,21 +81,12 @@ def rows(device: str, sizes: Sequence[int] = SIZES, tries: int = 20) -> Iterator
 
 
 def three_clocks(work: Callable[[], object], device: str, tries: int) -> dict[str, float | None]:
-    """Medians of ``work``: ``host_seconds`` until the call returned, by ``time.time()``; ``synchronized_seconds``
-    until the device was done, by the same clock; ``event_seconds``, None where there is no GPU."""
-    for _ in range(3):
-        work()
-    returned, done = [], []
-    for _ in range(tries):
-        synchronize(device)
-        start = time.time()
-        work()
-        returned.append(time.time() - start)
-        synchronize(device)
-        done.append(time.time() - start)
+    """Medians of ``work``: ``host_seconds`` until the call returned; ``synchronized_seconds`` until the device was
+    done, by the same clock; ``event_seconds``, None where there is no GPU."""
+    returned, done = medians(work, device, tries)
     events = [by_events(work) for _ in range(tries)] if device == "cuda" else None
     return {
-        "host_seconds": statistics.median(returned),
-        "synchronized_seconds": statistics.median(done),
+        "host_seconds": returned,
+        "synchronized_seconds": done,
         "event_seconds": statistics.median(events) if events else None,
     }

@@ -1,13 +1,11 @@
 """Copies between the host's memory and a GPU's: by size, from pinned and pageable memory, waiting or not."""
 
-import statistics
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
-from ringzero.measure.gpu.clocks import synchronize
+from ringzero.measure.gpu.clocks import medians
 
 SIZES = (2**12, 2**16, 2**20, 2**24, 2**28)  # bytes
 
@@ -22,26 +20,16 @@ def rows(device: str, sizes: Sequence[int] = SIZES, tries: int = 9) -> Iterator[
             for way, of, into in (("to the device", on_host, on_device), ("to the host", on_device, on_host)):
                 for asynchronous in (False, True):
                     returned, done = timed(of, into, asynchronous, device, tries)
-                    yield {
-                        "bytes": nbytes,
-                        "memory": "pinned" if pinned else "pageable",
-                        "way": way,
-                        "asynchronous": asynchronous,
-                        "returned_seconds": returned,
-                        "seconds": done,
-                        "bytes_per_second": nbytes / done,
-                    }
+                    memory = "pinned" if pinned else "pageable"
+                    yield _row(nbytes, memory, way, asynchronous, returned, done, nbytes / done)
     if device == "cuda":
         seconds = both_ways(sizes[-1], tries)
-        yield {
-            "bytes": sizes[-1],
-            "memory": "pinned",
-            "way": "both ways at once",
-            "asynchronous": True,
-            "returned_seconds": None,
-            "seconds": seconds,
-            "bytes_per_second": 2 * sizes[-1] / seconds,
-        }
+        yield _row(sizes[-1], "pinned", "both ways at once", True, None, seconds, 2 * sizes[-1] / seconds)
+
+
+def _row(*values: object) -> dict[str, Any]:
+    names = ("bytes", "memory", "way", "asynchronous", "returned_seconds", "seconds", "bytes_per_second")
+    return dict(zip(names, values, strict=True))
 
 
 def host_memory(nbytes: int, pinned: bool) -> torch.Tensor:
@@ -51,17 +39,7 @@ def host_memory(nbytes: int, pinned: bool) -> torch.Tensor:
 
 def timed(of: torch.Tensor, into: torch.Tensor, asynchronous: bool, device: str, tries: int = 9) -> tuple[float, float]:
     """Median seconds until ``into.copy_(of)`` came back, and until the bytes were there."""
-    returned, done = [], []
-    for turn in range(-2, tries):
-        synchronize(device)
-        start = time.perf_counter()
-        into.copy_(of, non_blocking=asynchronous)
-        back = time.perf_counter() - start
-        synchronize(device)
-        if turn >= 0:
-            returned.append(back)
-            done.append(time.perf_counter() - start)
-    return statistics.median(returned), statistics.median(done)
+    return medians(lambda: into.copy_(of, non_blocking=asynchronous), device, tries)
 
 
 def both_ways(nbytes: int, tries: int) -> float:
@@ -69,15 +47,11 @@ def both_ways(nbytes: int, tries: int) -> float:
     up, down = torch.cuda.Stream(), torch.cuda.Stream()
     sent, came = (torch.zeros(nbytes, dtype=torch.uint8, device="cuda") for _ in range(2))
     source, target = host_memory(nbytes, True), host_memory(nbytes, True)
-    seconds = []
-    for turn in range(-2, tries):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
+
+    def both() -> None:
         with torch.cuda.stream(up):
             came.copy_(source, non_blocking=True)
         with torch.cuda.stream(down):
             target.copy_(sent, non_blocking=True)
-        torch.cuda.synchronize()
-        if turn >= 0:
-            seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
+
+    return medians(both, "cuda", tries)[1]

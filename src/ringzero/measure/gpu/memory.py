@@ -13,10 +13,9 @@ import torch
 from ringzero.costs.page import memory as costs
 from ringzero.measure.gpu.alone import one_rank
 from ringzero.record.memory import MemoryTimeline
-from ringzero.zero import ZeroStage1, ZeroStage2, ZeroStage3, resident
+from ringzero.zero import STAGES, resident
 
 WIDTH, LAYERS, ROWS = 2048, 8, 16
-STAGES = {"ZeRO-1": ZeroStage1, "ZeRO-2": ZeroStage2, "ZeRO-3": ZeroStage3}
 
 
 def rows(device: str, width: int = WIDTH, layers: int = LAYERS) -> Iterator[dict[str, Any]]:
@@ -31,28 +30,20 @@ def rows(device: str, width: int = WIDTH, layers: int = LAYERS) -> Iterator[dict
         each = costs.bytes_per_param("adamw", mixed_precision=False)
         counts = costs.torch_optimizer_bytes(parameters, layers, "adamw") - each[2] * parameters
         states = costs.model_state_bytes(parameters, each=each)
-        yield _row("AdamW", "fp32", states + counts, held(partial(by_adamw, width, layers, device), device))
-        for name, stage in STAGES.items():
+        yield _row("AdamW", "fp32", int(states + counts), held(partial(by_adamw, width, layers, device), device))
+        for stage in STAGES:
             for precision, dtype in (("fp32", None), ("bf16 and fp32", torch.bfloat16)):
                 each = costs.bytes_per_param("adamw", mixed_precision=dtype is not None)
-                predicted = costs.model_state_bytes(parameters, int(name[-1]), 1, each) + counts
+                predicted = int(costs.model_state_bytes(parameters, stage, 1, each) + counts)
                 found = held(partial(by_zero, stage, dtype, width, layers, device), device)
-                yield _row(name, precision, predicted, found)
+                yield _row(f"ZeRO-{stage}", precision, predicted, found)
     counted, allocated = peaks(device, width, layers)
-    yield {
-        "what": "peak of a step",
-        "precision": "fp32",
-        "predicted_bytes": None,
-        "counted_bytes": counted,
-        "requested_bytes": None,
-        "allocated_bytes": allocated,
-    }
+    yield _row("peak of a step", "fp32", None, (counted, None, allocated))
 
 
-def _row(what: str, precision: str, predicted: float, found: tuple[int, int | None, int | None]) -> dict[str, Any]:
-    names = ("counted_bytes", "requested_bytes", "allocated_bytes")
-    row = {"what": what, "precision": precision, "predicted_bytes": int(predicted)}
-    return row | dict(zip(names, found, strict=True))
+def _row(what: str, precision: str, predicted: int | None, found: tuple[int, int | None, int | None]) -> dict[str, Any]:
+    names = ("predicted_bytes", "counted_bytes", "requested_bytes", "allocated_bytes")
+    return {"what": what, "precision": precision} | dict(zip(names, (predicted, *found), strict=True))
 
 
 def held(train: Callable[[], tuple[object, int]], device: str) -> tuple[int, int | None, int | None]:
@@ -89,17 +80,11 @@ def by_adamw(width: int, layers: int, device: str) -> tuple[object, int]:
     return (model, optimizer), counted + sum(weight.grad.nbytes for weight in weights if weight.grad is not None)
 
 
-def by_zero(
-    stage: type[ZeroStage1] | type[ZeroStage2] | type[ZeroStage3],
-    precision: torch.dtype | None,
-    width: int,
-    layers: int,
-    device: str,
-) -> tuple[object, int]:
+def by_zero(stage: int, precision: torch.dtype | None, width: int, layers: int, device: str) -> tuple[object, int]:
     """The model after two steps, with the gradient of the second, and its bytes on the device."""
     module = stack(width, layers, device)
-    options = {"units": list(module)} if stage is ZeroStage3 else {"bucket_cap_mb": 2 * width * width / 2**20}
-    model = stage(module, torch.optim.AdamW, fused=True, mixed_precision=precision, **options)
+    options = {"units": list(module)} if stage == 3 else {"bucket_cap_mb": 2 * width * width / 2**20}
+    model = STAGES[stage](module, torch.optim.AdamW, fused=True, mixed_precision=precision, **options)
     for _ in range(2):
         model.zero_grad()
         batch = torch.randn(ROWS, width, device=device).to(precision or torch.float32)

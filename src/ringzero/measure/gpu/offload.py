@@ -1,16 +1,16 @@
 """A step whose optimizer states are on the host (``ringzero.zero.Host``), beside what its copies and its AdamW take."""
 
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from ringzero.measure.gpu.alone import one_rank
-from ringzero.measure.gpu.clocks import synchronize
+from ringzero.measure.gpu.clocks import returned_and_done
 from ringzero.measure.gpu.copies import host_memory, timed
 from ringzero.zero import Host, ZeroStage2
+from ringzero.zero.model import ZeroModel
 
 WIDTH, LAYERS, TOKENS = 2048, 12, 1024
 PRECISIONS = {"fp32": None, "bf16": torch.bfloat16}
@@ -28,20 +28,25 @@ def rows(
     """
     with one_rank(device):
         for name, precision in PRECISIONS.items():
-            on_host = update(Host(), precision, device, width, layers, tokens, tries)
-            on_device = update(None, precision, device, width, layers, tokens, tries)
-            elements = width * width
-            nbytes = elements * (precision or torch.float32).itemsize
-            _, copy = timed(host_memory(nbytes, device == "cuda"), _like(nbytes, device), True, device)
-            adam, copies = adam_alone(elements, layers, tries), copy * layers
+            batch = torch.randn(tokens, width, device=device).to(precision or torch.float32)
+            on_host, on_device = (
+                medians(stack(ZeroStage2, device, width, layers, home=home, mixed_precision=precision), batch, tries)
+                for home in (Host(), None)
+            )
+            nbytes = width * width * (precision or torch.float32).itemsize
+            into = torch.zeros(nbytes, dtype=torch.uint8, device=device)
+            _, copy = timed(host_memory(nbytes, device == "cuda"), into, True, device)
+            alone = adam(width, layers)
+            seconds = statistics.median([returned_and_done(alone.step, "cpu")[1] for _ in range(2 + tries)][2:])
+            copies = copy * layers
             yield {
                 "precision": name,
-                "parameters": elements * layers,
+                "parameters": width * width * layers,
                 "layers": layers,
                 "copied_bytes": nbytes * layers,
                 "copies_seconds": copies,
-                "adam_seconds": adam,
-                "predicted_seconds": max(copies, adam) + min(copies, adam) / layers,
+                "adam_seconds": seconds,
+                "predicted_seconds": max(copies, seconds) + min(copies, seconds) / layers,
                 "step_seconds": on_host["step"],
                 "step_on_device_seconds": on_device["step"],
                 "pass_seconds": on_host["pass"],
@@ -49,44 +54,31 @@ def rows(
             }
 
 
-def update(
-    home: Host | None, precision: torch.dtype | None, device: str, width: int, layers: int, tokens: int, tries: int
-) -> dict[str, float]:
-    """Median seconds of a "pass", forward and backward, and of a "step"."""
+def stack(stage: Callable[..., ZeroModel], device: str, width: int, layers: int, **options: Any) -> ZeroModel:
+    """So many square layers in a ``stage`` of ZeRO, each a vector of its own, with a fused AdamW."""
     torch.manual_seed(0)
     module = torch.nn.Sequential(*(torch.nn.Linear(width, width, bias=False) for _ in range(layers))).to(device)
-    units = list(module)
-    model = ZeroStage2(
-        module, torch.optim.AdamW, lr=1e-4, fused=True, units=units, home=home, mixed_precision=precision
-    )
-    batch = torch.randn(tokens, width, device=device).to(precision or torch.float32)
-    taken: dict[str, list[float]] = {"pass": [], "step": []}
+    return stage(module, torch.optim.AdamW, lr=1e-4, fused=True, units=list(module), **options)
+
+
+def medians(
+    model: ZeroModel, batch: torch.Tensor, tries: int, beside: Callable[[], object] | None = None
+) -> dict[str, float]:
+    """Median seconds of a "pass", forward and backward, of a "step", and of what runs in turns with them, "beside"."""
     acts = {"pass": lambda: model(batch).square().mean().backward(), "step": model.step}
-    for turn in range(-2, tries):
+    if beside is not None:
+        acts["beside"] = beside
+    taken: dict[str, list[float]] = {name: [] for name in acts}
+    for _ in range(2 + tries):
         for name, act in acts.items():
-            took = _seconds(act, device)
-            if turn >= 0:
-                taken[name].append(took)
+            taken[name].append(returned_and_done(act, batch.device.type)[1])
         model.zero_grad()
-    return {name: statistics.median(seconds) for name, seconds in taken.items()}
+    return {name: statistics.median(seconds[2:]) for name, seconds in taken.items()}
 
 
-def adam_alone(elements: int, layers: int, tries: int) -> float:
-    """Median seconds of AdamW on the CPU, of so many layers with so many elements each, in fp32."""
-    parameters = [torch.nn.Parameter(torch.randn(elements)) for _ in range(layers)]
+def adam(width: int, layers: int, **options: Any) -> torch.optim.AdamW:
+    """AdamW on the CPU, fused unless ``options`` say otherwise, of so many square layers that have gradients, fp32."""
+    parameters = [torch.nn.Parameter(torch.randn(width, width, device="cpu")) for _ in range(layers)]
     for parameter in parameters:
         parameter.grad = torch.randn_like(parameter)
-    optimizer = torch.optim.AdamW(parameters, lr=1e-4, fused=True)
-    return statistics.median([_seconds(optimizer.step, "cpu") for _ in range(2 + tries)][2:])
-
-
-def _like(nbytes: int, device: str) -> torch.Tensor:
-    return torch.zeros(nbytes, dtype=torch.uint8, device=device)
-
-
-def _seconds(act: Callable[[], object], device: str) -> float:
-    synchronize(device)
-    start = time.perf_counter()
-    act()
-    synchronize(device)
-    return time.perf_counter() - start
+    return torch.optim.AdamW(parameters, lr=1e-4, **(options or {"fused": True}))

@@ -1,7 +1,6 @@
 """A data-parallel step of one rank beside torch's DDP and beside the module alone: what the wrapping itself costs."""
 
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,9 +8,9 @@ import torch
 from torch.nn.parallel import DistributedDataParallel as OfTorch
 
 from ringzero.data_parallel import DistributedDataParallel
-from ringzero.measure import turns
 from ringzero.measure.gpu.alone import one_rank
-from ringzero.measure.gpu.clocks import synchronize
+from ringzero.measure.gpu.clocks import returned_and_done
+from ringzero.measure.turns import in_turns
 
 MODELS = {"200 tensors of 768 x 768": (768, 100, 8), "24 layers of 2048 x 2048": (2048, 24, 512)}  # width, layers, rows
 TRIES = 41
@@ -26,7 +25,8 @@ def rows(device: str, models: dict[str, tuple[int, int, int]] = MODELS, tries: i
     with one_rank(device):
         for name, (width, layers, batch) in models.items():
             passes = {which: one_pass(which, width, layers, batch, device) for which in ("ours", "torch", "alone")}
-            host, whole = in_turns(passes, device, tries)
+            both = both_in_turns(passes, device, tries)
+            host, whole = ({which: [each[i] for each in both[which]] for which in passes} for i in (0, 1))
             for which in passes:
                 pairs = zip(whole["torch"], whole[which], strict=True)
                 yield {
@@ -55,20 +55,8 @@ def one_pass(which: str, width: int, layers: int, batch: int, device: str) -> Ca
     return there_and_back
 
 
-def in_turns(
+def both_in_turns(
     passes: dict[str, Callable[[], None]], device: str, tries: int
-) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+) -> dict[str, list[tuple[float, float]]]:
     """Of each pass, the seconds until it returned and until the device was done."""
-    host: dict[str, list[float]] = {which: [] for which in passes}
-    whole: dict[str, list[float]] = {which: [] for which in passes}
-    for turn in range(-3, tries):
-        for which in turns.shuffled(passes, turn):
-            synchronize(device)
-            start = time.perf_counter()
-            passes[which]()
-            returned = time.perf_counter() - start
-            synchronize(device)
-            if turn >= 0:
-                host[which].append(returned)
-                whole[which].append(time.perf_counter() - start)
-    return host, whole
+    return in_turns(passes, lambda which: returned_and_done(passes[which], device), tries, warm_up=3)

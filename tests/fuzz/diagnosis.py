@@ -1,19 +1,21 @@
 """Does the explanation of a stuck call name the right rank and line? Random programs, each with one known fault.
 
-``ringzero bench diagnosis`` runs them (``fuzz.faults``), and correct programs, in which no rank may be blamed.
+    python -m tests.fuzz.diagnosis --programs 200 --correct 1000
+
+Runs them (``faults``), and correct programs, in which no rank may be blamed. ``tests/explain`` runs some.
 """
 
+import argparse
 import re
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from multiprocessing.util import Finalize
 
-import click
+from tqdm import tqdm
 
 from ringzero import processes
-from ringzero_course.bench import options, results
-from ringzero_course.fuzz.faults import FAULTS, correct, faulty
-from ringzero_course.fuzz.programs import WORLD_SIZES
+from tests.fuzz.faults import FAULTS, correct, faulty
+from tests.fuzz.programs import WORLD_SIZES
 
 SECONDS = 3.0  # for a program that hangs in a way no record proves, such as an endless loop
 PATIENCE = 600.0  # for a correct one
@@ -87,7 +89,7 @@ def judge_all(cases, jobs):
 
 
 def _start():
-    """In each process: it and its ranks end with the benchmark, also when that is killed."""
+    """In each process: it and its ranks end with this program, also when that is killed."""
     from ringzero.ranks import pool
 
     processes.die_with_parent()
@@ -95,32 +97,22 @@ def _start():
     pool.acquire(max(WORLD_SIZES))
 
 
-@click.command("diagnosis")
-@click.option("--programs", default=200, show_default=True, help="Programs with a fault.")
-@click.option("--correct", "healthy", default=1000, show_default=True, help="Programs without.")
-@click.option("--jobs", default=3, show_default=True, help="Programs at once.")
-@options.json_option
-def command(programs, healthy, jobs, json_file):
-    """Random programs with one known fault each: are the rank and the line named? Is a correct one accused?"""
-    cases = faults_and_numbers(programs) + [("correct", number) for number in range(healthy)]
-    verdicts = list(options.progress(judge_all(cases, jobs), len(cases)))
-    click.echo(f"{'fault':<24} {'programs':>8} {'named right':>12}")
-    rows = []
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", type=int, default=200, help="programs with a fault")
+    parser.add_argument("--correct", type=int, default=1000, help="programs without")
+    parser.add_argument("--jobs", type=int, default=3, help="programs at once")
+    options = parser.parse_args()
+    cases = faults_and_numbers(options.programs) + [("correct", number) for number in range(options.correct)]
+    verdicts = list(tqdm(judge_all(cases, options.jobs), total=len(cases)))
+    print(f"{'fault':<24} {'programs':>8} {'named right':>12}")
     for kind in [*FAULTS, "correct"]:
         mine = [verdict for case, (verdict, _) in zip(cases, verdicts, strict=True) if case[0] == kind]
-        right = mine.count("right")
-        if kind == "correct":
-            click.echo(f"{'all':<24} {programs:>8} {sum(row['ours'] for row in rows):>12}")
-            click.echo(f"{'none':<24} {healthy:>8} {healthy - right:>12} false alarms")
-            rows.append(_row("none", "false alarms", healthy - right, healthy))
-        else:
-            click.echo(f"{kind.replace('_', ' '):<24} {len(mine):>8} {right:>12}")
-            rows.append(_row(kind, "named right", right, len(mine)))
+        print(f"{kind.replace('_', ' '):<24} {len(mine):>8} {mine.count('right'):>12}")
     for (kind, number), (verdict, text) in zip(cases, verdicts, strict=True):
         if verdict != "right":
-            click.echo(f"{kind} {number}: {verdict}: {first_sentence(text)}")
-    results.write(rows, json_file)
+            print(f"{kind} {number}: {verdict}: {first_sentence(text)}")
 
 
-def _row(name, metric, count, of):
-    return results.row(name, metric, count, None, None, f"of {of} programs")  # no peer names a rank and a line
+if __name__ == "__main__":
+    main()

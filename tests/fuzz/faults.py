@@ -7,7 +7,7 @@ must say about it: which ranks are to blame, and at which lines ranks stand.
 import random
 from dataclasses import dataclass, replace
 
-from ringzero_course.fuzz.programs import CALLS, SIZES, WORLD_SIZES, Code, Program, Ring, Site, pair
+from tests.fuzz.programs import CALLS, SIZES, WORLD_SIZES, Code, Program, Ring, Site, pair
 
 SMALLER = {"float64": "float32", "int64": "int32", "float32": "bfloat16", "int32": "uint8", "bfloat16": "uint8"}
 ROOTED = ("broadcast", "reduce", "gather", "scatter", "ringzero broadcast", "ringzero reduce")

@@ -3,8 +3,13 @@
 Every rank does what one of ``HOSTILE`` does; the call ends in a result or a ``RankError``, and the next call works.
 What is left is told apart from all else on the machine: a process by a mark in its environment or command line, a file
 by the run's own temporary directory, a shared memory segment by its name, which the rank wrote down.
+
+    python -m tests.ranks.hostile_calls --calls 200
+
+Counts what so many calls leave; exit status 1 if it is anything. Needs ``/proc``.
 """
 
+import argparse
 import contextlib
 import ctypes
 import os
@@ -14,19 +19,15 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
-import click
-
-from ringzero_course.bench import options, results
-
-CALLS, WORLD_SIZE = 200, 2
+WORLD_SIZE = 2
 LIMIT_SECONDS, HANG_SECONDS = 20.0, 0.5
 SETTLE_SECONDS = 60.0  # far longer than an ending process needs on any machine
 MARK = "RINGZERO_HOSTILE"  # the run's directory, in the environment of all it starts
 NAMES = "segments"  # the file in that directory that lists shared memory segments
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
-WHAT = ("process", "file", "shared memory segment", "file descriptor")
 held: list[object] = []  # what a rank keeps open until it ends
 
 
@@ -312,23 +313,22 @@ def check():
         raise RuntimeError(f"ranks returned {returned}")
 
 
-def rows(calls=CALLS, progress=lambda hostile: hostile):
-    """Make the calls, each of ``HOSTILE`` in turn, and count what they left; rows without a peer."""
+def left_by(calls):
+    """``Counter({what: how many})`` that so many calls left, each of ``HOSTILE`` in turn."""
     with Run() as run:
-        for hostile in progress([HOSTILE[i % len(HOSTILE)] for i in range(calls)]):
-            call(hostile)
-        left = [what for what, _ in run.left()]
-    return [results.row(f"{calls} hostile calls", what, left.count(what), None, None, "left behind") for what in WHAT]
+        for number in range(calls):
+            call(HOSTILE[number % len(HOSTILE)])
+        return Counter(what for what, _ in run.left())
 
 
-@click.command("hostile")
-@click.option("--calls", default=CALLS, type=click.IntRange(1), show_default=True)
-@options.json_option
-def command(calls, json_file):
-    """What hostile calls of launch leave behind; exit status 1 when it is anything."""
-    counted = rows(calls, progress=options.progress)
-    for row in counted:
-        click.echo(f"{row['name']}: {row['metric']}: {row['ours']} left behind")
-    results.write(counted, json_file)
-    if any(row["ours"] for row in counted):
-        raise SystemExit(1)
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=200)
+    calls = parser.parse_args().calls
+    left = left_by(calls)
+    print(f"{calls} hostile calls left {dict(left) or 'nothing'}")
+    sys.exit(bool(left))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Generators of communicating programs, correct ones and ones with a known fault."""
