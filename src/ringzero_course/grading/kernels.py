@@ -42,11 +42,11 @@ from ringzero_course.grading.settle import add_error
 ENGINE = "ringzero-grading"
 STUDENT, TESTS, RANKS = "student", "tests", "ranks"  # folders: of the kernels' files, and of all that ranks write
 INTERRUPT_SECONDS = 5  # how long an interrupted cell has to stop before the kernel is killed
-# Where all ranks of checks would import the same thing, they start with it.
+# Where all ranks of checks would import the same thing, they start with it. ``words``: what the lab's jobs speak of.
 RANKS_FOR_CHECKS = """from ringzero.ranks import pool, warm_rank
 warm_rank.import_once(["ringzero_course.lab.checks"])
 pool.imports.append("ringzero_course.lab.on_rank")
-pool.acquire(1)
+pool.acquire(1, {words!r})
 del pool, warm_rank"""
 MOST_OUTPUTS = 20  # times the output limit: what all cells of a notebook may print
 STOP_PRINTING = 20  # a cell that printed this many times the output limit is interrupted at once
@@ -135,7 +135,8 @@ class GradingClient(PapermillNotebookClient):
                 self.km, self.kc = self._tests
                 self._seal()
                 if any(utils.is_grade(cell) and "Check(" in cell.source for cell in self.nb.cells):
-                    self._run_silently(RANKS_FOR_CHECKS)  # meanwhile the student's cells run
+                    words = b"optim" if any("optim." in cell.source for cell in self.nb.cells) else b""
+                    self._run_silently(RANKS_FOR_CHECKS.format(words=words))  # meanwhile the student's cells run
                 self.km, self.kc = self._students
             self.papermill_execute_cells()
         finally:
