@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 EXTRAS = {  # {room: extra}
-    "authoring": "grading", "bench": "bench", "connect": "grading", "figures": "labs", "grading": "grading",
+    "authoring": "grading", "bench": "bench", "connect": "grading", "grading": "grading",
     "lab": "labs", "ranks": "cluster",
 }  # fmt: skip
 

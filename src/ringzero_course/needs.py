@@ -33,7 +33,7 @@ def temporary() -> Finding:
 
 @check
 def book() -> Finding:
-    return _packages("book", ["jupyter-book", "matplotlib"])
+    return _packages("book", ["jupyter-book"])
 
 
 @check
