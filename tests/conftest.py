@@ -126,6 +126,7 @@ QUICK = {
     "test_prediction", "test_tasks",  # measure
     "test_peers::test_the_table_has_every_program_and_trainer",
     "test_peers::test_nothing_of_ours_is_silently_wrong",  # peers
+    "test_durable",  # processes
     "test_devices",  # ranks
     "test_memory",  # record
     "test_network", "test_planner", "test_steps",  # steps

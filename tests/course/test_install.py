@@ -32,6 +32,7 @@ def checkout(tmp_path):
         "requirements.txt",
         "constraints.txt",
         "pyproject.toml",
+        "src/ringzero_course/pyproject.toml",
         "src/install.py",
         "src/one_at_a_time.py",
     ):
