@@ -670,8 +670,9 @@ def test_a_rank_may_die_in_any_phase_of_a_step(address):
         if rank == 4:
             dies_around(Surviving, "_moved", lambda surviving: surviving.steps == 4)
         return train(
-            address, 6, dies_when_ready if rank == 2 else None, seed=rank, copies=4, lr=0.05, quorum={"expected": 5}
-        )
+            address, 6, dies_when_ready if rank == 2 else None, seed=rank, copies=4, lr=0.05, quorum={"expected": 5},
+            wait=3.0,  # five ranks on a busy machine
+        )  # fmt: skip
 
     ranks = launch(job, address[0], world_size=5, may_lose=True)
     (first,) = survivors(ranks)
