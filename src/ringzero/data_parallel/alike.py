@@ -7,12 +7,13 @@ from itertools import zip_longest
 import torch
 import torch.distributed as dist
 from torch.nn import Module
-from torch.utils.weak import WeakIdKeyDictionary
 
 from ringzero.collectives.torchs import contiguous, write
 
-# {buffer: (its version after the last ``broadcast_changes``, whether somebody wrote to it before that)}
-_known = WeakIdKeyDictionary()
+STATISTICAL = (
+    *(torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm),
+    *(torch.nn.InstanceNorm1d, torch.nn.InstanceNorm2d, torch.nn.InstanceNorm3d),
+)  # layers with running statistics
 
 
 def check_alike(module: Module, unused: Collection[str], group: dist.ProcessGroup) -> set[str]:
@@ -51,31 +52,37 @@ def broadcast_state(tensors: Iterable[torch.Tensor], root: int, group: dist.Proc
             dist.broadcast(numbers, group_src=root, group=group)
 
 
-def broadcast_changes(buffers: list[torch.Tensor], group: dist.ProcessGroup) -> None:
-    """Give every rank rank 0's ``buffers``: those of one type in one message.
+def broadcast_changes(buffers: list[torch.Tensor], module: Module, group: dist.ProcessGroup) -> None:
+    """Give every rank rank 0's ``buffers``, which are of ``module``: those of one type in one message.
 
-    Autograd may have saved one, and would see a write to it. So only those that differ are written to. To ask is to
-    wait for a GPU, so what a pass before wrote to, such as running statistics, is taken to differ again, and what
-    nobody wrote to since the last time is written to behind autograd's back.
+    Autograd may have saved one, and must see a write to it. So only those that differ are written to. To ask whether
+    they do is to wait for a GPU. Nobody asks about running statistics, which differ in each pass: autograd saves them,
+    but a layer that trains computes no gradient with them, so they are written to without its seeing it.
     """
     kinds: dict[tuple, list[torch.Tensor]] = defaultdict(list)
     for buffer in buffers:
         kinds[buffer.dtype, buffer.device].append(buffer)
+    unused = _running_statistics(module) if kinds and group.rank() != 0 else set()
     for alike in kinds.values():
         flat = torch.cat([buffer.detach().reshape(-1) for buffer in alike])
         dist.broadcast(flat, group_src=0, group=group)
         if group.rank() != 0:
             parts = flat.split([buffer.numel() for buffer in alike])
-            _take_over({b: part.view(b.shape) for b, part in zip(alike, parts, strict=True)})
+            _take_over({b: part.view(b.shape) for b, part in zip(alike, parts, strict=True)}, unused)
 
 
-def _take_over(values: dict[torch.Tensor, torch.Tensor]) -> None:
-    unknown = None, False
-    changed = {buffer for buffer in values if _known.get(buffer, unknown)[0] != buffer._version}
-    asked = [buffer for buffer in changed if not _known.get(buffer, unknown)[1]]
+def _running_statistics(module: Module) -> set[torch.Tensor]:
+    """Buffers of torch's own layers that only write to them while they train; a subclass may compute with them."""
+    layers = [each for each in module.modules() if type(each) in STATISTICAL and each.training]
+    return {buffer for each in layers for buffer in each.buffers(recurse=False)}
+
+
+def _take_over(values: dict[torch.Tensor, torch.Tensor], unused: set[torch.Tensor]) -> None:
+    asked = [buffer for buffer in values if buffer not in unused]
     flags = torch.stack([(buffer != values[buffer]).any() for buffer in asked]).tolist() if asked else []
-    same = {buffer for buffer, differs in zip(asked, flags, strict=True) if not differs}
+    differ = {buffer for buffer, differs in zip(asked, flags, strict=True) if differs}
     for buffer, value in values.items():
-        if buffer not in same:
-            write(buffer if buffer in changed else buffer.data, value)
-        _known[buffer] = buffer._version, buffer in _known and buffer in changed
+        if buffer in unused:
+            write(buffer.data, value)
+        elif buffer in differ:
+            write(buffer, value)

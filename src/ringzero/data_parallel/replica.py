@@ -115,7 +115,7 @@ class Replica(Module):
             self._train_unfrozen()
         trains = self.broadcast_buffers and self._syncing and torch.is_grad_enabled() and self.module.training
         if trains and not self._has_buffers:
-            broadcast_changes(self.shared(self.module.named_buffers()), self.group)
+            broadcast_changes(self.shared(self.module.named_buffers()), self.module, self.group)
             self._has_buffers = True
         output = self.module(*args, **kwargs)
         if trains:
