@@ -45,7 +45,6 @@ INTERRUPT_SECONDS = 5  # how long an interrupted cell has to stop before the ker
 # Where all ranks of checks would import the same thing, they start with it. ``words``: what the lab's jobs speak of.
 RANKS_FOR_CHECKS = """from ringzero.ranks import pool, warm_rank
 warm_rank.import_once(["ringzero_course.lab.checks"])
-pool.imports.append("ringzero_course.lab.on_rank")
 pool.acquire(1, {words!r})
 del pool, warm_rank"""
 MOST_OUTPUTS = 20  # times the output limit: what all cells of a notebook may print

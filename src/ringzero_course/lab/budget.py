@@ -7,13 +7,14 @@ call gets another chance, and more time (``slowdown``).
 """
 
 import os
+import pkgutil
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import ringzero
-from ringzero.ranks import RankTimeout
-from ringzero_course.lab import handle
+from ringzero.ranks import RankTimeout, pool
+from ringzero_course.lab import handle, subjects
 from ringzero_course.lab.handle import Handle
 from ringzero_course.lab.parameters import LabError
 
@@ -21,6 +22,9 @@ CALL_SECONDS = 20.0
 BUSY = 1.5  # from this slowdown on a call may have been too slow because of the machine
 MOST_PATIENCE = 5.0  # times the usual seconds
 PROBE_SECONDS = 0.1
+# What checks run on ranks is imported before these are forked, 0.1 s in all; else by each rank in each call.
+_SUBJECTS = [f"{subjects.__name__}.{module.name}" for module in pkgutil.iter_modules(subjects.__path__)]
+pool.imports += ["ringzero_course.lab.on_rank", *_SUBJECTS]
 
 
 class Hang(NamedTuple):
