@@ -282,3 +282,18 @@ def quantised_gather(shard, numel, block):
 # %% quantised_reduce_scatter
 def quantised_reduce_scatter(vector, block):
     return reduce_scatter(vector.clone()).clone()
+
+# ==== quantise_by_the_library
+"""Hands in the library's own format."""
+# caught by: test_quantise
+# says: ringzero.collectives.formats is not to be used here: write it yourself
+# %% quantise
+def quantise(x, block):
+    from ringzero.collectives.formats import Blocks
+
+    wire, scales = Blocks(8, block).encode(x), 4 * -(-x.numel() // block)
+    return wire[scales:].view(torch.int8), wire[:scales].clone().view(torch.float32)
+
+
+def dequantise(integers, scales, block):
+    return integers.float() * scales.repeat_interleave(block)[: integers.numel()]

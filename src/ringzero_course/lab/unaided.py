@@ -11,7 +11,8 @@ from ringzero.record import sources
 
 AVERAGERS = "torch.distributed.algorithms.model_averaging"
 HOOKS = "torch.distributed.algorithms.ddp_comm_hooks"
-UNSYNCED = ("ringzero.unsynced", AVERAGERS, HOOKS)  # whatever trains without full synchronisation
+FORMATS = "ringzero.collectives.formats"  # signs in bits, and numbers in blocks with a scale
+UNSYNCED = ("ringzero.unsynced", FORMATS, AVERAGERS, HOOKS)  # whatever trains without full synchronisation
 
 
 @contextmanager

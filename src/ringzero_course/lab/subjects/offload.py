@@ -22,9 +22,9 @@ from ringzero_course.lab.runs import part
 from ringzero_course.lab.specification import of
 from ringzero_course.lab.subjects.plain import on_paper
 from ringzero_course.lab.tiers import Tiers
-from ringzero_course.lab.unaided import unaided
+from ringzero_course.lab.unaided import FORMATS, unaided
 
-OWN = "ringzero.zero", "ringzero.costs"  # where the library has what the lab asks for
+OWN = "ringzero.zero", "ringzero.costs", FORMATS  # where the library has what the lab asks for
 STAYS = "; what a function is given stays as it was"
 MANY = 10**6  # seeds that may be drawn
 
