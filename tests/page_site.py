@@ -13,9 +13,9 @@ PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>test
 <link rel="stylesheet" href="_static/ringzero.css">{scripts}</head><body>{body}</body></html>"""
 
 
-def extension():
-    """``book/_ext/page_python.py``, which Sphinx loads by its path."""
-    specification = importlib.util.spec_from_file_location("page_python", BOOK / "_ext/page_python.py")
+def extension(name="page_python"):
+    """A module of ``book/_ext``, which Sphinx loads by its path."""
+    specification = importlib.util.spec_from_file_location(name, BOOK / f"_ext/{name}.py")
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module

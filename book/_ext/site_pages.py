@@ -1,14 +1,18 @@
-"""Two changes to how Jupyter Book makes a page.
+"""Three changes to how Jupyter Book makes a page.
 
 - sphinx-thebe names a copy of thebe on another site, in every page, though no page starts a kernel: taken out.
 - The theme offers a page's notebook only together with a link to a service that runs it; ours need none.
+- ``{minutes}`` in a page's text becomes the minutes that it takes to read.
 """
 
 import shutil
 from pathlib import Path
 
+import reading_time
+
 
 def setup(app):
+    app.connect("source-read", with_minutes)
     app.connect("html-page-context", without_thebe)
     app.connect("html-page-context", with_notebook, priority=400)  # before the theme collects its buttons
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -29,3 +33,7 @@ def with_notebook(app, pagename, templatename, context, doctree):
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(notebook, copy)
         context["ipynb_source"] = copy.name
+
+
+def with_minutes(app, docname, source):
+    source[0] = source[0].replace("{minutes}", str(reading_time.rounded(source[0])))

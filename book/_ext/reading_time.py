@@ -1,11 +1,12 @@
-"""How long a chapter takes to read: its prose, the code that it shows, its figures and its quick checks.
+"""How long a chapter takes to read: its prose with the exercises, the code that it shows, figures and quick checks.
 
-What is folded away (harness cells, answers of exercises) is not read, and the exercises are not counted.
+What is folded away (harness cells) is not read. 110 words a minute is slow on purpose: this is technical prose, and
+English need not be the reader's own language.
 """
 
 import re
 
-WORDS, LINES = 200, 15  # read in a minute: English that is not the reader's own, and code
+WORDS, LINES = 110, 15  # read in a minute: technical prose, and code
 FIGURE, QUIZ, LISTING = 0.5, 1, 12  # minutes, minutes, lines of a library's excerpt
 FENCED = re.compile(r"^(`{3,})([^\n`]*)\n(.*?)^\1$", re.DOTALL | re.MULTILINE)
 DRAWN = re.compile(r"\b(blocks|chart|draw|explore|lanes|memory_timeline|spacetime|table|timeline|trade_off)\w*\(")
@@ -14,7 +15,7 @@ DRAWN = re.compile(r"\b(blocks|chart|draw|explore|lanes|memory_timeline|spacetim
 def minutes(text: str) -> float:
     """Of the text of a chapter.
 
-    >>> minutes("word " * 200)
+    >>> minutes("word " * 110)
     1.0
     >>> shown = "```{code-cell} python\\n" + "x = 1\\n" * 15 + "```\\n"
     >>> minutes(shown), minutes(shown.replace("x = 1", ":tags: [hide-input]", 1))
@@ -41,6 +42,11 @@ def minutes(text: str) -> float:
         lines += inside.count("\n")
         return ""
 
-    read, _, _ = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL).partition("\n## Exercises\n")
+    read = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
     words = len(FENCED.sub(prose_of, read).split())
     return words / WORDS + lines / LINES + FIGURE * figures + QUIZ * quizzes
+
+
+def rounded(text: str) -> int:
+    """To five minutes, as a page states them."""
+    return 5 * round(minutes(text) / 5)
