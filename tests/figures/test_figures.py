@@ -247,6 +247,16 @@ def test_explore_rejects_a_default_that_is_not_a_state():
         explore(lambda n: table([(n,)]), {"n": [1, 2]}, default={"m": 1})
 
 
+def test_a_slider_that_plays_has_a_button_behind_it():
+    draw = {"fn": lambda n, how: table([(n, how)]), "controls": {"n": [1, 2], "how": ["a", "b"]}}
+    assert re.search(
+        r'<output>1</output></label><button type="button" class="rz-play">Play', explore(**draw, plays="n").html
+    )
+    assert "rz-play" not in explore(**draw).html
+    with pytest.raises(ValueError, match="plays is 'how'; it is one of the sliders n"):
+        explore(**draw, plays="how")
+
+
 def test_before_after_marks_what_changed():
     html = before_after([[1.0, 2.0], [3 + 1j], None], [[1.0, 2.0], [4 - 1j], [[1], [2]]], caption="<c>").html
     body = ET.fromstring(re.search(r"<table.*</table>", html).group().replace("<br>", "<br/>"))
