@@ -13,7 +13,6 @@ from ringzero.collectives import ALGORITHMS, Round, Rounds, Schedule, verify, wo
 from ringzero.collectives.direct import one_shot_all_reduce, two_shot_all_reduce
 from ringzero.collectives.ring import ring_all_reduce
 from ringzero.collectives.schedule import traffic_in_chunks
-from ringzero.costs import nccl_tuner
 from ringzero.costs.page import alpha_beta as ab
 from ringzero.measure import pricing
 from ringzero.network import (
@@ -333,22 +332,17 @@ def test_nccl_tree_is_an_all_reduce(shape):
     verify(nccl_tree_all_reduce(*shape))
 
 
-@pytest.mark.parametrize("protocol", ["LL", "Simple"])
-def test_the_tree_leaves_the_ring_behind_as_nodes_are_added(protocol):
-    """Hops as NCCL's table has them: a ring's counted by hand; a tree's network hops are slower than a ring's."""
-    nvlink, network = (nccl_tuner.hop_latency("ring", protocol, link) for link in ("nvlink", "net"))
-    found = {nodes: latency_advantage(nodes, protocol) for nodes in (4, 16, 64, 256)}
+def test_the_tree_leaves_the_ring_behind_as_nodes_are_added():
+    """The ring's hops, counted by hand; and a ratio that grows nearly as the number of nodes."""
+    nvlink, network = 3.4e-6, 14e-6
+    found = {nodes: latency_advantage(summit(nodes)) for nodes in (4, 16, 64, 256)}
     for nodes, advantage in found.items():
         slow = 2 * nodes  # of the 2(N-1) hops of the chunk that begins at the end of a node
         assert advantage["ring"] == pytest.approx(slow * network + (2 * (6 * nodes - 1) - slow) * nvlink)
         assert advantage["ratio"] == advantage["ring"] / advantage["tree"]
-    assert found[4]["ratio"] < 3 < 15 < found[256]["ratio"]
+    assert found[4]["ratio"] < 3 < 20 < found[256]["ratio"]
     trees = [found[nodes]["tree"] for nodes in (4, 16, 64, 256)]
     assert np.diff(trees) == pytest.approx(np.diff(trees)[0], rel=0.3)  # log2 of the nodes: equal steps
-    # The chain up and down inside a node, and a whole number of hops over the network: 5.0 us of a tree under LL.
-    chain = 10 * nccl_tuner.hop_latency("tree", protocol, "nvlink")
-    hops = (trees[-1] - chain) / nccl_tuner.hop_latency("tree", protocol, "net")
-    assert hops == pytest.approx(round(hops))
 
 
 # Choosing

@@ -42,16 +42,14 @@ def _dgx(name, nodes, fabric):
     return cluster(node, nodes, NETWORK_ALPHA, port, nics=row["gpus"], name=f"{nodes} {name}", **fabric)
 
 
-def summit(nodes: int = 4096, alphas: tuple[float, float] = (NVLINK_ALPHA, NETWORK_ALPHA)) -> Topology:
+def summit(nodes: int = 4096) -> Topology:
     """Nodes of Summit (2018): six V100, each with two NVLinks to each of its two neighbours, and two EDR ports.
 
-    GPUs of the two sockets count as joined as fast as those of one. ``alphas``: seconds of a hop inside a node, and
-    between nodes.
+    GPUs of the two sockets count as joined as fast as those of one.
     """
-    inside, between = alphas
-    node = switch(6, inside, hardware.nvlink("V100") / 3 * 1e9)
+    node = switch(6, NVLINK_ALPHA, hardware.nvlink("V100") / 3 * 1e9)
     port = hardware.infiniband("EDR") * 1e9
-    return cluster(node, nodes, between, port, nics=2, name=f"{nodes} nodes of Summit")
+    return cluster(node, nodes, NETWORK_ALPHA, port, nics=2, name=f"{nodes} nodes of Summit")
 
 
 def laptop(ranks: int, alpha: float = 50e-6, bandwidth: float = 2e9, gamma: float = 0.0) -> Topology:

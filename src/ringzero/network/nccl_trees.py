@@ -3,11 +3,11 @@
     latency_advantage()        {"ring": seconds, "tree": seconds, "ratio": ...}
 
 Jeaugey, "Massively scale your deep learning training with NCCL 2.4", NVIDIA developer blog (2019). Here ring and tree
-are priced for an empty buffer on 4,096 nodes of six V100, and every rank goes on as soon as it has what it needs. A hop
-takes what NCCL's tuner gives it under the protocol for small messages (LL): over the network 5.0 microseconds in a
-tree, 2.7 in a ring. The ratio found is more than was claimed. NCCL's own cost models also give more: 340 to 740 by
-version, from 2.4 to 2.30. A model of hops leaves out the launch of the kernel, the GPU's own time and a busy network.
-These add more to the tree's few hops than to the ring's many, so the real ratio is smaller.
+are priced for an empty buffer on 4,096 nodes of six V100, with the hop times of the protocol that NCCL uses for small
+messages (LL), and every rank goes on as soon as it has what it needs. The ratio found is some hundreds, more than was
+claimed. NCCL's own cost models also give more: 340 to 740 by version, from 2.4 to 2.30. A model of hops leaves out the
+launch of the kernel, the GPU's own time and a busy network. These add more to the tree's few hops than to the ring's
+many, so the real ratio is smaller.
 """
 
 import numpy as np
@@ -16,9 +16,10 @@ from ringzero.collectives.compose import side_by_side
 from ringzero.collectives.ring import ring_all_reduce, ring_broadcast
 from ringzero.collectives.schedule import Schedule
 from ringzero.collectives.trees import double_binary_tree_all_reduce
-from ringzero.costs.nccl_tuner import hop_latency
+from ringzero.network.choose import PROTOCOLS
 from ringzero.network.machines import summit
 from ringzero.network.pricing import critical_path
+from ringzero.network.topology import Topology
 
 
 def nccl_tree_all_reduce(nodes: int, ranks_per_node: int) -> Schedule:
@@ -30,11 +31,12 @@ def nccl_tree_all_reduce(nodes: int, ranks_per_node: int) -> Schedule:
     return Schedule("all_reduce", "nccl_tree", world_size, 2, chain.backwards(reduce=True) + trees + chain)
 
 
-def latency_advantage(nodes: int = 4096, protocol: str = "LL") -> dict[str, float]:
-    """Seconds of the ring and of NCCL's tree for an empty buffer on Summit, and how many times faster the tree is."""
-    schedules = {"ring": ring_all_reduce(6 * nodes), "tree": nccl_tree_all_reduce(nodes, 6)}
-    took = {}
-    for name, schedule in schedules.items():
-        alphas = hop_latency(name, protocol, "nvlink"), hop_latency(name, protocol, "net")
-        took[name] = critical_path(schedule, 0, summit(nodes, alphas))
-    return {**took, "ratio": took["ring"] / took["tree"]}
+def latency_advantage(topology: Topology | None = None) -> dict[str, float]:
+    """Seconds of the ring and of NCCL's tree for an empty buffer, and how many times faster the tree is.
+
+    ``topology``: Summit under LL when None.
+    """
+    topology = topology or summit().scaled(*PROTOCOLS["LL"])
+    ring = critical_path(ring_all_reduce(topology.world_size), 0, topology)
+    tree = critical_path(nccl_tree_all_reduce(*topology.shape), 0, topology)
+    return {"ring": ring, "tree": tree, "ratio": ring / tree}
