@@ -107,11 +107,10 @@ def _plot(shown, looks, x, y, log, ticks, height, named_at):
         ends.append((places[-1][1] if named_at == "end" else places[0][1] - 9, name))
     ends.sort()
     if named_at == "start":
-        levels = axes.apart([start for start, _ in ends], bottom)
-        return parts + [
-            svg.text(left + 12, level, name, halo=True, bold=True, fill=looks[name].color, kind="name")
-            for (_, name), level in zip(ends, levels, strict=True)
-        ]
+        for (_, name), level in zip(ends, axes.apart([start for start, _ in ends], bottom), strict=True):
+            parts.append(looks[name].draw([(left + 8, level), (left + 24, level)], [(left + 16, level)]))
+            parts.append(svg.text(left + 30, level, name, halo=True, kind="name"))
+        return parts
     for (end, name), level in zip(ends, axes.apart([end for end, _ in ends], bottom), strict=True):
         parts.append(looks[name].draw([(right + 6, end), (right + 26, level)], [(right + 16, level)]))
         parts.append(svg.text(right + 32, level, name))

@@ -67,7 +67,8 @@ def spine_leaf(
     return picture(LEFT + WIDE + 2, NODES + NODE + 6, title, description, parts, caption)
 
 
-APART, RADIUS, AWAY = 62, 15, 24  # pixels: between neighbours, of a rank, of a wire around the grid
+APART, RADIUS, AWAY = 42, 13, 16  # pixels: between neighbours, of a rank, of a wire around the grid
+BESIDE = 24  # pixels between both grids
 
 
 def torus_and_mesh(rows: int, columns: int, *, caption: str | None = None) -> Figure:
@@ -77,20 +78,23 @@ def torus_and_mesh(rows: int, columns: int, *, caption: str | None = None) -> Fi
     """
     if not (3 <= rows <= 5 and 3 <= columns <= 5):
         raise ValueError(f"{rows} × {columns}; there is room for sides of 3 to 5")
-    wide, high = 2 * AWAY + 40 + (columns - 1) * APART, 2 * AWAY + 40 + (rows - 1) * APART
-    parts = [svg.text(20, 10, f"{rows} × {columns} torus"), svg.text(20 + wide + 40, 10, f"{rows} × {columns} mesh")]
-    parts += _grid(rows, columns, 0, wrap=True) + _grid(rows, columns, wide + 40, wrap=False)
+    wide, high = 2 * AWAY + 28 + (columns - 1) * APART, 2 * AWAY + 28 + (rows - 1) * APART
+    parts = [
+        svg.text(AWAY, 10, f"{rows} × {columns} torus"),
+        svg.text(AWAY + wide + BESIDE, 10, f"{rows} × {columns} mesh"),
+    ]
+    parts += _grid(rows, columns, 0, wrap=True) + _grid(rows, columns, wide + BESIDE, wrap=False)
     description = (
         "In both each rank has a wire to its neighbours in row and column. In the torus a wire also leads from the "
         "last rank of each row and column to its first"
     )
     title = f"A {rows} × {columns} torus and a {rows} × {columns} mesh"
-    return picture(2 * wide + 40, high + 16, title, description, parts, caption)
+    return picture(2 * wide + BESIDE, high + 20, title, description, parts, caption)
 
 
 def _grid(rows, columns, left, wrap):
     place = {
-        (r, c): (left + AWAY + 20 + c * APART, AWAY + 36 + r * APART) for r, c in product(range(rows), range(columns))
+        (r, c): (left + AWAY + 14 + c * APART, AWAY + 34 + r * APART) for r, c in product(range(rows), range(columns))
     }
     wires = []
     if wrap:

@@ -10,7 +10,7 @@ from ringzero.collectives.trees import double_binary_tree_broadcast
 from ringzero.drawing import palette, svg
 from ringzero.drawing.figure import Figure, picture
 
-COLUMN, LEVEL, RADIUS, LEFT, BETWEEN = 72, 54, 16, 96, 30  # pixels; BETWEEN: the trees' lowest levels
+COLUMN, LEVEL, RADIUS, LEFT, BETWEEN = 44, 54, 15, 76, 30  # pixels; BETWEEN: the trees' lowest levels
 HALVES = ("first half", palette.BLUE), ("second half", palette.VERMILLION)
 
 
@@ -43,9 +43,9 @@ def two_trees(ranks: int, *, caption: str | None = None) -> Figure:
         said.append(f"{half}: " + ", ".join(f"{its} to {child}" for child, its in sorted(parent.items())))
         for rank, place in enumerate(where):
             parts.append(svg.disc(place, RADIUS, palette.fill(rank), f"{rank}", kind="rank", stroke_width=0.5))
-    for (half, colour), where in zip(HALVES, places, strict=True):
+    for (half, _), where in zip(HALVES, places, strict=True):
         y = where[0][1]
-        parts.append(svg.text(2, y - 7, half, fill=colour, bold=True))
+        parts.append(svg.text(2, y - 7, half, bold=True))
         parts.append(svg.text(2, y + 8, "of the buffer"))
     title = f"Two trees over {ranks} ranks"
     return picture(LEFT + COLUMN * ranks, 2 * middle, title, "; ".join(said), parts, caption)
