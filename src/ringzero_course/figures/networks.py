@@ -124,18 +124,18 @@ def _around(first, last, is_row):
     return f"M{x1} {y1}C{x1} {y1 - far} {x} {y1 - AWAY} {x} {y1}L{x} {y2}{back}"
 
 
-CHIP, CELL = 44, 52  # pixels: a chip of the board; from chip to chip in the cube
+CHIP, CELL = 44, 34  # pixels: a chip of the board; from chip to chip in the cube
 
 
 def board_and_cube(*, caption: str | None = None) -> Figure:
     """A TPU v4 board of four chips, and the cube of 4 × 4 × 4 chips that 16 boards make, with this board in colour."""
     parts = [svg.text(8, 12, "one board: 2 × 2 × 1 chips")]
-    chips = {(x, y): (76 + x * 110, 100 + y * 100) for x, y in product(range(2), range(2))}
-    parts.append(svg.rect(40, 62, 182, 172, kind="board", rx=8, stroke_opacity=0.5))
+    chips = {(x, y): (70 + x * 100, 96 + y * 96) for x, y in product(range(2), range(2))}
+    parts.append(svg.rect(36, 60, 168, 166, kind="board", rx=8, stroke_opacity=0.5))
     for (x, y), (left, top) in chips.items():
         out, down = (1 if x else -1), (1 if y else -1)
         middle = left, top
-        for dx, dy in ((out * 66, 0), (0, down * 66), (26, -40), (-26, 40)):  # to other boards: x, y, and both ways z
+        for dx, dy in ((out * 58, 0), (0, down * 58), (24, -38), (-24, 38)):  # to other boards: x, y, and both ways z
             end = middle[0] + dx, middle[1] + dy
             parts.append(svg.line(*middle, *end, palette.VERMILLION, stroke_width=2, kind="out"))
     for one, other in (((0, 0), (1, 0)), ((0, 1), (1, 1)), ((0, 0), (0, 1)), ((1, 0), (1, 1))):
@@ -143,21 +143,21 @@ def board_and_cube(*, caption: str | None = None) -> Figure:
     for (x, y), (left, top) in chips.items():
         fill = palette.fill(2 * y + x)
         parts.append(svg.box(left - CHIP / 2, top - CHIP / 2, CHIP, CHIP, fill, "TPU", kind="chip", rx=4))
-    parts += _cube(310, 84)
+    parts += _cube(266, 88)
     title = "A board of four TPUs, and a cube of 16 boards"
     description = (
         "Each chip has six links: two to neighbours on the board, four to other boards. 16 boards make a cube of "
         "4 × 4 × 4 chips, whose outer links lead to switches that close each line of chips to a ring"
     )
-    return picture(640, 300, title, description, parts, caption)
+    return picture(424, 272, title, description, parts, caption)
 
 
 def _cube(left, top):
     """Chips as circles, wires between neighbours; the board's four chips are in the front layer."""
-    parts = [svg.text(left - 20, 12, "a rack: 4 × 4 × 4 chips, 16 boards")]
+    parts = [svg.text(left - 8, 12, "a rack: 4 × 4 × 4 chips")]
 
     def at(x, y, z):
-        return left + x * CELL + z * 19, top + 20 + y * CELL - z * 13
+        return left + x * CELL + z * 15, top + 36 + y * CELL - z * 13
 
     corners = sorted(product(range(4), range(4), range(4)), key=lambda chip: -chip[2])
     for x, y, z in corners:
@@ -168,7 +168,7 @@ def _cube(left, top):
     for x, y, z in corners:
         on_board = x < 2 and y < 2 and z == 0
         fill = palette.fill(2 * y + x) if on_board else "var(--pst-color-background,Canvas)"
-        parts.append(svg.element("circle", cx=at(x, y, z)[0], cy=at(x, y, z)[1], r=8 if on_board else 5, fill=fill,
+        parts.append(svg.element("circle", cx=at(x, y, z)[0], cy=at(x, y, z)[1], r=7 if on_board else 4, fill=fill,
                                  stroke=svg.INK, stroke_width=0.8, kind="of-cube"))  # fmt: skip
     return parts
 
