@@ -190,6 +190,14 @@ def test_chart_names_its_lines_for_a_telephone_too():
     assert "rz-legend" not in alone.html
 
 
+def test_lines_that_meet_at_their_ends_are_named_where_they_begin():
+    lines = {"ring": ([1, 100], [9, 10]), "tree": ([1, 100], [1, 10])}
+    drawn = svg_of(chart(lines, x="x", y="y", title="t", named_at="start"))
+    names = {text.text: text for text in drawn.iter(f"{SVG}text") if text.get("class") == "name"}
+    assert list(names) == ["ring", "tree"]
+    assert float(names["ring"].get("y")) < float(names["tree"].get("y")) - 15
+
+
 def test_chart_rejects_a_style_for_no_series():
     with pytest.raises(ValueError, match="typo"):
         chart({"a": ([1], [1])}, x="x", y="y", title="t", styles={"typo": "points"})
