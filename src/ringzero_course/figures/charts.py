@@ -58,14 +58,15 @@ def chart(
     log: str = "",
     styles: Mapping[str, str] | None = None,
     ticks: Mapping[float, str] | None = None,
+    labels: Mapping[str, Sequence[str]] | None = None,
     caption: str | None = None,
     height: float = 290,
 ) -> Figure:
     """Draw ``series``, a dict of name to ``(xs, ys)``, with axes labelled ``x`` and ``y`` (write the unit in them).
 
     ``log`` is "", "x", "y" or "xy"; what such an axis cannot show is left out. ``styles`` gives a name "line" (as by
-    default), "dashed", "points" or "both". ``ticks`` maps positions on the x axis to their labels. ``height`` is that
-    of the plot, in pixels.
+    default), "dashed", "points" or "both". ``ticks`` maps positions on the x axis to their labels. ``labels`` gives a
+    name the words beside each of its points. ``height`` is that of the plot, in pixels.
 
     Raises ValueError when ``styles`` names a series that is not there.
     """
@@ -78,7 +79,7 @@ def chart(
         for i, name in enumerate(series)
     }
     nothing = [svg.text(2, TOP, "nothing to draw")]  # such as the losses of a run that diverged at once
-    parts = _plot(shown, looks, x, y, log, ticks, height) if shown else nothing
+    parts = _plot(shown, looks, x, y, log, ticks, height, labels or {}) if shown else nothing
     description = f"{y} against {x}: " + "; ".join(_in_words(name, *points) for name, points in series.items())
     drawn = svg.image(WIDTH, TOP + height + BELOW, title, description, parts)
     return frame(drawn, f"{title}. {description}", caption, _legend(looks))
@@ -90,7 +91,7 @@ def _points(xs, ys, log):
     return [(px, py) for px, py in points if (px > 0 or "x" not in log) and (py > 0 or "y" not in log)]
 
 
-def _plot(shown, looks, x, y, log, ticks, height):
+def _plot(shown, looks, x, y, log, ticks, height, labels):
     bottom, right = TOP + height, WIDTH - 36 - svg.LETTER * max(map(len, shown))
     up = axes.around([py for points in shown.values() for _, py in points], bottom, TOP, "y" in log)
     left = 32 + svg.LETTER * max(len(_number(tick)) for tick in up.ticks())
@@ -101,6 +102,9 @@ def _plot(shown, looks, x, y, log, ticks, height):
     for name, points in shown.items():
         places = [(across(px), up(py)) for px, py in points]
         parts.append(looks[name].draw(places, places))
+        for (px, py), words in zip(places, labels.get(name, ()), strict=False):
+            before = px + 8 + svg.LETTER * len(words) > right
+            parts.append(svg.text(px + (-8 if before else 8), py, words, "end" if before else "start", halo=True))
         ends.append((places[-1][1], name))
     ends.sort()
     for (end, name), level in zip(ends, axes.apart([end for end, _ in ends], bottom), strict=True):
