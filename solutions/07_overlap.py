@@ -66,8 +66,9 @@ from ringzero_course.figures import chart, timeline
 # So it needs neither more tokens nor fewer. N hardly counts: (N−1)/N is 0.5 on 2 ranks and nearly 1 on many.</details>
 #
 # Write `least_tokens`: the tokens that each rank needs in this backward pass so that the two take equally long, a real
-# number. (A step of several micro-batches has one all-reduce, and only the last backward pass hides it.) `flops` are the FLOP/s that a rank reaches, `bandwidth` the bytes a second that it sends, `element` the bytes of a
-# gradient's element.
+# number. (A step of several micro-batches has one all-reduce, and only the last backward pass hides it.) `flops` are
+# the FLOP/s that a rank reaches, `bandwidth` the bytes a second that it sends, `element` the bytes of a gradient's
+# element.
 
 
 # %% nbgrader={"grade_id": "least_tokens", "solution": true}

@@ -42,9 +42,12 @@ def test_every_step_is_drawn_with_its_name_and_its_shape():
     assert inside == [part != "" for *_, part in STEPS]
 
 
-def test_words_beside_a_point_stay_inside_the_plot():
+def test_words_beside_a_point_stay_inside_the_drawing():
     points = {"models": ([2018, 2024], [1e20, 1e25])}
-    figure = drawing(chart(points, x="year", y="FLOP", title="t", log="y", labels={"models": ["early", "late"]}))
-    early, late = ([text for text in figure.iter(f"{SVG}text") if text.text == word][0] for word in ("early", "late"))
+    options = {"x": "year", "y": "FLOP", "title": "t", "log": "y"}
+    figure = drawing(chart(points, labels={"models": ["early", "a long name at the end"]}, **options))
+    texts = {text.text: text for text in figure.iter(f"{SVG}text")}
+    assert "models" not in texts  # the names of its points are enough
+    early, late = texts["early"], texts["a long name at the end"]
     assert (early.get("text-anchor"), late.get("text-anchor")) == (None, "end")
     assert float(early.get("x")) < float(late.get("x"))

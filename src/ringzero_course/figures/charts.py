@@ -98,15 +98,15 @@ def _plot(shown, looks, x, y, log, ticks, height, labels):
     xs = [px for points in shown.values() for px, _ in points]
     across = axes.around([*xs, *(ticks or ())], left, right, "x" in log)
     parts = axes.plot(across, up, x, y, _number, ticks)
-    ends = []
+    ends, alone = [], len(shown) == 1 and labels  # its points have names, so it needs none
     for name, points in shown.items():
         places = [(across(px), up(py)) for px, py in points]
         parts.append(looks[name].draw(places, places))
         for (px, py), words in zip(places, labels.get(name, ()), strict=False):
-            before = px + 8 + svg.LETTER * len(words) > right
+            before = px + 8 + svg.LETTER * len(words) > (WIDTH if alone else right)
             parts.append(svg.text(px + (-8 if before else 8), py, words, "end" if before else "start", halo=True))
         ends.append((places[-1][1], name))
-    ends.sort()
+    ends = [] if alone else sorted(ends)
     for (end, name), level in zip(ends, axes.apart([end for end, _ in ends], bottom), strict=True):
         parts.append(looks[name].draw([(right + 6, end), (right + 26, level)], [(right + 16, level)]))
         parts.append(svg.text(right + 32, level, name))

@@ -47,8 +47,8 @@ def transformer(*, caption: str | None = None) -> Figure:
         parts.append(svg.text(PART, (inside[0] + inside[-1] + HIGH) / 2, part, bold=True))
     of_a_layer = [top for step, top in zip(STEPS, tops, strict=True) if step[3]]
     top, bottom = of_a_layer[0] - 17, of_a_layer[-1] + HIGH + 20
-    parts.append(svg.rect(LEFT - 24, top, PART + 86 - LEFT, bottom - top, kind="layer", stroke_dasharray="4 3"))
+    parts.append(svg.rect(LEFT - 24, top, PART + 98 - LEFT, bottom - top, kind="layer", stroke_dasharray="4 3"))
     parts.append(svg.text(PART - 44, top - 9, "a layer, L times", bold=True))
     said = "; ".join(f"{name} gives {shape}" + f", {count} parameters" * bool(count) for name, shape, count, _ in STEPS)
     description = f"{said}. Attention and the MLP each add their result to what came in"
-    return picture(PART + 70, tops[-1] + HIGH + 6, "A GPT and its shapes", description, parts, caption)
+    return picture(PART + 82, tops[-1] + HIGH + 6, "A GPT and its shapes", description, parts, caption)
