@@ -85,7 +85,9 @@ def test_overlap_says_whether_it_hides_and_for_how_long_a_step_waits():
     assert overlapping(tokens=needed * 1.01)["verdict"].startswith("The all-reduce hides")
     assert overlapping(tokens=needed * 0.99)["verdict"].startswith("The all-reduce takes longer")
     waits = [rows_of(overlapping(tokens=needed / 2, micro_batches=m)) for m in (1, 10)]
-    once, ten = ([rows[f"waiting, but for the last piece: {how}"] for how in ("data parallel", "ZeRO-3")] for rows in waits)
+    once, ten = (
+        [rows[f"waiting, but for the last piece: {how}"] for how in ("data parallel", "ZeRO-3")] for rows in waits
+    )
     assert once[0] == pytest.approx(100 * 2 / 3)  # a backward pass is two thirds of the computing
     assert ten[0] == pytest.approx(once[0] / 10)  # one all-reduce a step, however many micro-batches
     assert ten[1] == once[1]  # gathers in each of them

@@ -12,7 +12,9 @@ from ringzero import launch
 from ringzero.costs.page import calculators, hardware, overlap, transformer
 from ringzero.steps import planner
 from ringzero.steps.machine import dgx
+from ringzero.steps.plan import Cluster, Plan, estimate
 from ringzero.steps.published_runs import RUNS
+from ringzero.steps.transformer import MODELS
 from ringzero.zero import plain as zero_in_plain_torch
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
@@ -289,6 +291,21 @@ def test_the_planner_refuses_the_plan_that_llama_3_was_trained_with():
     first = planner.rank(llama.model, llama.cluster, llama.batch).fitting[0]
     assert (first.plan.recomputation, llama.plan.recomputation) == ("full", "none")
     assert first.mfu < found.mfu
+
+
+def test_zero_1_sends_six_bytes_where_the_planner_s_data_parallelism_sends_eight():
+    assert "ZeRO-1 sends $4 + 2$ bytes where plain data parallelism" in (BOOK / "15_choosing_a_plan.md").read_text()
+    cluster = Cluster("H100", nodes=2, fabric=0.0002)  # so slow that computing hides next to nothing
+    plans = [Plan(data=16, stage=stage, bucket_mib=4000) for stage in (0, 1)]
+    plain, zero = (estimate(MODELS["llama3-8b"], cluster, 64, plan).time["data parallel"] for plan in plans)
+    assert plain / zero == pytest.approx(8 / 6, rel=0.02)
+
+
+def test_errata_are_all_there():
+    errata = (BOOK / "notation.md").read_text().partition("## Errata")[2]
+    assert errata.count("\n| ") >= 21
+    assert "$12d^2 + 5d$ parameters | $12d^2 + 13d$" in errata
+    assert '"broadcasts" parameters | an all-gather' in errata
 
 
 def test_who_is_answered_with_a_bound_and_what_a_vote_says(capsys):

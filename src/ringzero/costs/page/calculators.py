@@ -131,7 +131,11 @@ def will_it_overlap(
             ("HSDP", hybrid, "tokens"),
             ("all-reduce of a piece", nodes.seconds("all_reduce", piece, machines, *links) * 1e6, "µs"),
             ("communication over computing: data parallel", flat / tokens, ""),
-            ("waiting, but for the last piece: data parallel", _waiting(flat / tokens) * 2 / 3 / micro_batches * 100, "%"),
+            (
+                "waiting, but for the last piece: data parallel",
+                _waiting(flat / tokens) * 2 / 3 / micro_batches * 100,
+                "%",
+            ),
             ("waiting, but for the last piece: ZeRO-3", _waiting(zero3 / tokens) * 100, "%"),
             ("batch of all GPUs", tokens * micro_batches * world_size / 1e6, "million tokens"),
         ],
