@@ -48,10 +48,11 @@ def test_the_running_example_by_the_rule_and_in_full(capsys):
 
 
 CHAPTER_6B, CHAPTER_10 = "06b_awkward_cases.md", "10_where_the_memory_goes.md"
+OPTIMIZERS = ("optimizers.md", "from functools import partial")
 
 
 def test_decoupled_decay_beside_l2(capsys):
-    made = run(CHAPTER_10, "import math", "def after_decay")
+    made = run(*OPTIMIZERS, "def after_decay")
     for decay, expected in made["decays"].items():
         large, small, l2_large, l2_small = made["after"][decay]
         assert large == pytest.approx(expected, abs=0.01)
@@ -63,18 +64,39 @@ def test_decoupled_decay_beside_l2(capsys):
 
 
 def test_momentum_is_a_sum_and_adam_s_moment_a_mean(capsys):
-    made = run(CHAPTER_10, "import math", "def remembered")
+    made = run(*OPTIMIZERS, "def remembered")
     assert made["remembered"](made["momentum"], "momentum_buffer") == pytest.approx(10, abs=0.01)
     assert made["remembered"](torch.optim.Adam, "exp_avg") == pytest.approx(1, abs=0.01)
 
 
 def test_adam_as_on_the_page_is_torch_s(capsys):
-    made = run(CHAPTER_10, "import math", "def adam(")
+    made = run(*OPTIMIZERS, "def adam(")
     off = [float(line.split("off by ")[1].split()[0]) for line in capsys.readouterr().out.splitlines()]
     assert len(off) == 6
     assert max(off[0], off[3]) < 1e-12
     assert min(off[1], off[2], off[4], off[5]) > 1e-3
     assert made["eps"] == 1e-3
+
+
+def test_gradients_of_micro_batches_are_added_once_each_in_fp32(capsys):
+    made = run(CHAPTER_10, "import math", "OPTIMIZERS = {", "def mixed_precision")
+    batch, stepped = made["ids"](), []
+    made["ids"], made["Gpt"] = lambda: batch, partial(made["Gpt"], dropout=0)
+
+    class Noting(torch.optim.SGD):
+        def step(self, closure=None):
+            stepped.append(torch.cat([p.grad.flatten() for p in self.param_groups[0]["params"]]))
+
+    made["OPTIMIZERS"]["noting"] = Noting
+    for micro_batches in (1, 3):
+        torch.manual_seed(0)
+        made["mixed_precision"]("noting", micro_batches)
+    torch.testing.assert_close(stepped[1], 3 * stepped[0])
+
+
+def test_recomputing_attention_costs_a_third_of_what_the_paper_says(capsys):
+    made = run(CHAPTER_10, "import math", "gpt_3 = {", "again = ")
+    assert 3 * made["again"] == pytest.approx(0.027, abs=0.0005)  # Korthikanti et al. 2022, section 5
 
 
 def test_six_sequences_fit_by_a_thousandth(capsys):

@@ -77,7 +77,7 @@ def _marks(marks, across):
     for name, change in marks:
         x = across(change)
         parts.append(svg.line(x, TOP - 18, x, BOTTOM, kind="phase", stroke_dasharray="3"))
-        if x - svg.LETTER * len(name) - 4 >= last:
+        if x - svg.LETTER * len(name) - 12 >= last:
             parts.append(svg.text(x - 2, TOP - 12, name, "end"))
             last = x
     return parts
@@ -86,6 +86,7 @@ def _marks(marks, across):
 def _names(labels):
     """Names on the right, as high as what they name or a line apart, and a line to it."""
     parts, x = [], LEFT + WIDTH
+    labels = sorted(labels, key=lambda label: -label[2])  # no line crosses another
     levels = axes.apart([-middle for _, _, middle in labels], -TOP, gap=16)  # from the bottom up
     for (kind, at, middle), level in zip(labels, levels, strict=True):
         y = -level
