@@ -6,7 +6,7 @@ from ringzero.drawing.figure import Figure
 from ringzero_course.figures.blocks import shares
 from ringzero_course.figures.controls import explore
 
-PARAMETERS, GRADIENTS, SIZE = 4, 0, 3.4  # colours, and how wide a layer is
+PARAMETERS, GRADIENTS, SIZE = 4, 0, 4.6  # colours, and how wide a layer is
 
 
 class Moment(NamedTuple):
