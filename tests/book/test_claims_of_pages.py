@@ -9,9 +9,10 @@ import torch
 import torch.distributed as dist
 
 from ringzero import launch
-from ringzero.costs.page import hardware, transformer
+from ringzero.costs.page import hardware, memory, transformer
 from ringzero.steps import planner
 from ringzero.steps.published_runs import RUNS
+from ringzero.zero import STAGES
 from ringzero.zero import plain as zero_in_plain_torch
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
@@ -171,7 +172,7 @@ def test_sums_in_16_bits(chapter_6):
 
 
 CHAPTER_11 = "11_zero.md"
-PLAIN_ZERO = ("from ringzero.zero.plain import", "def model(")
+PLAIN_ZERO = ("def model(",)
 
 
 @pytest.fixture(scope="module")
@@ -242,6 +243,40 @@ def test_plain_zero_holds_and_sends_what_its_stage_says(plain_zero, ranks, width
             numbers = (whole if stage else true, true if stage < 2 else whole, whole)
             assert held == [size * n // c for size, n, c in zip((8, 4, 4), numbers, cut, strict=True)]
             assert sent == pytest.approx(4 * (3 if stage == 3 else 2) * numbers[0] * (ranks - 1) / ranks)
+
+
+@pytest.fixture(scope="module")
+def sharded_by_torch(plain_zero):
+    """The names of page 11's listings of ``fully_shard``, and what their runs gave."""
+    made = run(CHAPTER_11, "import torch.distributed.checkpoint", "def with_options", **plain_zero, STAGES=STAGES)
+    return run(CHAPTER_11, "one_process, psi_small = ", "def checkpoint(", **made, table=lambda *rows, **told: None)
+
+
+def test_fully_shard_as_on_the_page_trains_as_one_process_and_as_ours(sharded_by_torch):
+    made = sharded_by_torch
+    largest = made["one_process"].abs().max()
+    for name, (rows, sent, numbers) in made["theirs"].items():
+        assert rows == (32 if "HSDP" in name else 16)
+        assert sent == pytest.approx(4 * made["psi_small"] * made["units"][name], rel=1e-3)
+        close = 0.2 * largest if name == "bf16" else 1e-5
+        assert (numbers - made["one_process"]).abs().max() < close
+        assert (made["ours"][name] - made["one_process"]).abs().max() < close
+
+
+def test_fully_shard_s_checkpoint_is_read_by_another_number_of_ranks(sharded_by_torch):
+    assert torch.equal(sharded_by_torch["written"], sharded_by_torch["found"])
+
+
+def test_hsdp_is_slower_in_one_piece_and_faster_by_layers(capsys):
+    made = run(CHAPTER_11, "from ringzero.steps.machine import dgx", memory=memory)
+    seconds = made["seconds"]
+    assert seconds("HSDP", 1) > seconds("stage 3", 1)
+    assert (round(seconds("HSDP", 36), 3), round(seconds("stage 3", 36), 3)) == (0.161, 0.192)
+
+
+def test_levels_that_follow_the_values_are_nearer(capsys):
+    off = run("12_past_the_gpu_memory.md", "normal = ", torch=torch)["off"]
+    assert off["16 quantiles"] < 0.85 * off["15 even levels"]
 
 
 CHAPTER_13 = "13_will_it_overlap.md"
