@@ -4,7 +4,6 @@ vector, a window of layers, a layer read over one link or over all."""
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ringzero.costs import offload
 from ringzero.drawing.figure import Figure
 from ringzero_course.figures.lanes import Work, lanes
 
@@ -83,7 +82,6 @@ def update(vectors: int, copies: float, adam: float) -> Figure:
         free = max(free, end) + copies / vectors
         stepped.append((f"{v}", end - adam / vectors, end, v))
         copied.append((f"{v}", free - copies / vectors, free, v))
-    assert abs(free - max(adam, copies) - min(adam, copies) / vectors) < 1e-9
     return lanes({"Adam": stepped, "copy back": copied}, unit="ms", title="Update of the parameters", span=36)
 
 
@@ -101,7 +99,6 @@ def window(copies: Sequence[float], compute: float, k: int) -> Figure:
     for slot in range(k):
         slots = range(slot, len(copies), k)
         bars[f"slot {slot}"] = [(f"{n}", bars["copy in"][n][1], bars["compute"][n][2], n) for n in slots]
-    assert done[-1] == offload.window_seconds([*copies], [compute] * len(copies), k)
     return lanes(bars, unit="ms", title=f"A window of {k} over {len(copies)} layers", span=20)
 
 
