@@ -9,12 +9,13 @@ import torch
 import torch.distributed as dist
 
 from ringzero import launch
-from ringzero.costs.page import calculators, hardware, overlap, transformer
+from ringzero.costs.page import calculators, hardware, memory, overlap, transformer
 from ringzero.steps import planner
 from ringzero.steps.machine import dgx
 from ringzero.steps.plan import Cluster, Plan, estimate
 from ringzero.steps.published_runs import RUNS
 from ringzero.steps.transformer import MODELS
+from ringzero.zero import STAGES
 from ringzero.zero import plain as zero_in_plain_torch
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
@@ -51,10 +52,11 @@ def test_the_running_example_by_the_rule_and_in_full(capsys):
 
 
 CHAPTER_6B, CHAPTER_10 = "06b_awkward_cases.md", "10_where_the_memory_goes.md"
+OPTIMIZERS = ("optimizers.md", "from functools import partial")
 
 
 def test_decoupled_decay_beside_l2(capsys):
-    made = run(CHAPTER_10, "import math", "def after_decay")
+    made = run(*OPTIMIZERS, "def after_decay")
     for decay, expected in made["decays"].items():
         large, small, l2_large, l2_small = made["after"][decay]
         assert large == pytest.approx(expected, abs=0.01)
@@ -66,18 +68,39 @@ def test_decoupled_decay_beside_l2(capsys):
 
 
 def test_momentum_is_a_sum_and_adam_s_moment_a_mean(capsys):
-    made = run(CHAPTER_10, "import math", "def remembered")
+    made = run(*OPTIMIZERS, "def remembered")
     assert made["remembered"](made["momentum"], "momentum_buffer") == pytest.approx(10, abs=0.01)
     assert made["remembered"](torch.optim.Adam, "exp_avg") == pytest.approx(1, abs=0.01)
 
 
 def test_adam_as_on_the_page_is_torch_s(capsys):
-    made = run(CHAPTER_10, "import math", "def adam(")
+    made = run(*OPTIMIZERS, "def adam(")
     off = [float(line.split("off by ")[1].split()[0]) for line in capsys.readouterr().out.splitlines()]
     assert len(off) == 6
     assert max(off[0], off[3]) < 1e-12
     assert min(off[1], off[2], off[4], off[5]) > 1e-3
     assert made["eps"] == 1e-3
+
+
+def test_gradients_of_micro_batches_are_added_once_each_in_fp32(capsys):
+    made = run(CHAPTER_10, "import math", "OPTIMIZERS = {", "def mixed_precision")
+    batch, stepped = made["ids"](), []
+    made["ids"], made["Gpt"] = lambda: batch, partial(made["Gpt"], dropout=0)
+
+    class Noting(torch.optim.SGD):
+        def step(self, closure=None):
+            stepped.append(torch.cat([p.grad.flatten() for p in self.param_groups[0]["params"]]))
+
+    made["OPTIMIZERS"]["noting"] = Noting
+    for micro_batches in (1, 3):
+        torch.manual_seed(0)
+        made["mixed_precision"]("noting", micro_batches)
+    torch.testing.assert_close(stepped[1], 3 * stepped[0])
+
+
+def test_recomputing_attention_costs_a_third_of_what_the_paper_says(capsys):
+    made = run(CHAPTER_10, "import math", "gpt_3 = {", "again = ")
+    assert 3 * made["again"] == pytest.approx(0.027, abs=0.0005)  # Korthikanti et al. 2022, section 5
 
 
 def test_six_sequences_fit_by_a_thousandth(capsys):
@@ -152,7 +175,7 @@ def test_sums_in_16_bits(chapter_6):
 
 
 CHAPTER_11 = "11_zero.md"
-PLAIN_ZERO = ("from ringzero.zero.plain import", "def model(")
+PLAIN_ZERO = ("def model(",)
 
 
 @pytest.fixture(scope="module")
@@ -223,6 +246,40 @@ def test_plain_zero_holds_and_sends_what_its_stage_says(plain_zero, ranks, width
             numbers = (whole if stage else true, true if stage < 2 else whole, whole)
             assert held == [size * n // c for size, n, c in zip((8, 4, 4), numbers, cut, strict=True)]
             assert sent == pytest.approx(4 * (3 if stage == 3 else 2) * numbers[0] * (ranks - 1) / ranks)
+
+
+@pytest.fixture(scope="module")
+def sharded_by_torch(plain_zero):
+    """The names of page 11's listings of ``fully_shard``, and what their runs gave."""
+    made = run(CHAPTER_11, "import torch.distributed.checkpoint", "def with_options", **plain_zero, STAGES=STAGES)
+    return run(CHAPTER_11, "one_process, psi_small = ", "def checkpoint(", **made, table=lambda *rows, **told: None)
+
+
+def test_fully_shard_as_on_the_page_trains_as_one_process_and_as_ours(sharded_by_torch):
+    made = sharded_by_torch
+    largest = made["one_process"].abs().max()
+    for name, (rows, sent, numbers) in made["theirs"].items():
+        assert rows == (32 if "HSDP" in name else 16)
+        assert sent == pytest.approx(4 * made["psi_small"] * made["units"][name], rel=1e-3)
+        close = 0.2 * largest if name == "bf16" else 1e-5
+        assert (numbers - made["one_process"]).abs().max() < close
+        assert (made["ours"][name] - made["one_process"]).abs().max() < close
+
+
+def test_fully_shard_s_checkpoint_is_read_by_another_number_of_ranks(sharded_by_torch):
+    assert torch.equal(sharded_by_torch["written"], sharded_by_torch["found"])
+
+
+def test_hsdp_is_slower_in_one_piece_and_faster_by_layers(capsys):
+    made = run(CHAPTER_11, "from ringzero.steps.machine import dgx", memory=memory)
+    seconds = made["seconds"]
+    assert seconds("HSDP", 1) > seconds("stage 3", 1)
+    assert (round(seconds("HSDP", 36), 3), round(seconds("stage 3", 36), 3)) == (0.161, 0.192)
+
+
+def test_levels_that_follow_the_values_are_nearer(capsys):
+    off = run("12_past_the_gpu_memory.md", "normal = ", torch=torch)["off"]
+    assert off["16 quantiles"] < 0.85 * off["15 even levels"]
 
 
 CHAPTER_13 = "13_will_it_overlap.md"

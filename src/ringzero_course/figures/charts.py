@@ -116,7 +116,8 @@ def _plot(shown, looks, x, y, log, ticks, height, named_at, labels):
             parts.append(svg.text(left + 30, level, name, halo=True, kind="name"))
         return parts
     for (end, name), level in zip(ends, axes.apart([end for end, _ in ends], bottom), strict=True):
-        parts.append(looks[name].draw([(right + 6, end), (right + 26, level)], [(right + 16, level)]))
+        parts.append(svg.line(right + 2, end, right + 12, level, looks[name].color, stroke_width=0.8))
+        parts.append(looks[name].draw([(right + 12, level), (right + 28, level)], [(right + 20, level)]))
         parts.append(svg.text(right + 32, level, name))
     return parts
 
