@@ -67,8 +67,8 @@ def chart(
 
     ``log`` is "", "x", "y" or "xy"; what such an axis cannot show is left out. ``styles`` gives a name "line" (as by
     default), "dashed", "points" or "both". ``ticks`` maps positions on the x axis to their labels. ``labels`` gives a
-    name the words beside each of its points. ``height`` is that of the plot, in pixels. ``named_at`` "start" writes each
-    name above the line where it begins: for lines that meet at their ends.
+    name the words beside each of its points. ``height`` is that of the plot, in pixels. ``named_at`` "start" writes
+    each name above the line where it begins: for lines that meet at their ends.
 
     Raises ValueError when ``styles`` names a series that is not there.
     """
