@@ -1,5 +1,6 @@
 """What pages say about their own runs: their cells, executed here, and the claim beside them."""
 
+import json
 import re
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,10 @@ import torch
 import torch.distributed as dist
 
 from ringzero import launch
+from ringzero.costs import nccl_tuner
 from ringzero.costs.page import calculators, hardware, memory, overlap, transformer
+from ringzero.network import crossovers, dgx_h100, nccl_protocols, price
+from ringzero.network.nccl_rings import nccl_rings
 from ringzero.steps import planner
 from ringzero.steps.machine import dgx
 from ringzero.steps.plan import Cluster, Plan, estimate
@@ -381,3 +385,53 @@ def test_plain_outer_steps_are_diloco(capsys):
     assert len(apart) == 4
     assert all(by < 1e-5 for name, by in apart.items() if "AdamW" not in name)
     assert apart["H = 1 and data parallel, AdamW"] > 1e-3
+
+
+CHAPTER_5, CHAPTER_14 = "05_nccl_from_the_outside.md", "14_seeing_it.md"
+
+
+def glued(cells, **names):
+    """What cells glue, by name: their own ``glue`` only takes note."""
+    noted = {}
+    run(*cells, glue=lambda name, value, display: noted.update({name: value}), **names)
+    return noted
+
+
+def test_where_ll_ends_by_nccl_s_model_and_where_eight_h200_stop_using_it():
+    """Chapter 5, exercise 2: NVLS takes over after 1.1 MB, measured between 1 and 2 MiB; LL128 would at 3.1 MB."""
+    simple = price(nccl_rings("all_reduce", 1, 8), 0, dgx_h100())
+    prices = nccl_protocols(simple, "Hopper", channels=16)
+    published = json.loads((BOOK / "published_all_reduce.json").read_text())
+    names = {"by_protocol": lambda *_: prices, "nccl_tuner": nccl_tuner, "crossovers": crossovers, "GB": 1e9}
+    names |= {"h200": published["h200"], "bytes_in_words": lambda size: size}
+    noted = glued([CHAPTER_5, "one_node = {p.algorithm"], **names)
+    assert published["h200"]["ring_ll_up_to_bytes"] <= noted["beats_nvls"] <= 2**21 < noted["beats_ll128"]
+
+
+def test_the_model_beside_published_curves():
+    """Chapter 5: right for large sizes; the smallest sums take more than twice as long, and 58 MB on H100s, too."""
+    published = json.loads((BOOK / "published_all_reduce.json").read_text())
+    prices = nccl_protocols(price(nccl_rings("all_reduce", 1, 8), 0, dgx_h100()), "Hopper", channels=16)
+    first, curve = published["h200"]["first_bytes"], published["h200"]["doubling"]
+    ratios = [1.75 * first * 2**k / (busbw * 1e9) / min(p.at(first * 2**k).seconds for p in prices)
+              for k, busbw in enumerate(curve)]  # fmt: skip
+    assert min(ratios[:3]) > 2
+    assert all(0.9 < ratio < 1.3 for ratio in ratios[7:])
+    (size, busbw), (_, largest) = published["h100_without_nvls"]["points"]
+    assert 1.75 * size / (busbw * 1e9) > 2 * min(p.at(size).seconds for p in prices)
+    assert nccl_tuner.NVLINK_PAYLOAD["Hopper"] * 18 == pytest.approx(largest, rel=0.01)
+
+
+def test_a_flight_recorder_s_dump_tells_who_asked_for_the_sum_that_never_ended():
+    """Chapter 14: rank 0 has enqueued two collectives of the group, the others one; the second is not retired."""
+    made = run(CHAPTER_14, "import gzip", "def one_epoch_recorded", "group = str(dumps[0]")
+    found = [(rank, entry["collective_seq_id"], entry["retired"]) for rank, entry, _ in made["rows"]]
+    assert found == [(0, 1, True), (0, 2, False), (1, 1, True), (2, 1, True)]
+    assert [one["last_enqueued_collective"] for one in made["status"]] == [2, 1, 1]
+
+
+def test_one_kernel_beside_three_on_a_gpu():
+    """Chapter 14: on the recorded H100 it is 1.4 times as fast, and neither passes the memory's bandwidth."""
+    noted = glued([CHAPTER_14, "rows = {}"], json=json, Path=lambda name: BOOK / name, hardware=hardware)
+    assert 1.2 < float(noted["gain"]) < 1.6
+    assert all(50 < int(noted[part].rstrip("%")) < 100 for part in ("norm_of", "own_of", "three_of"))
