@@ -256,7 +256,8 @@ def test_the_planner_refuses_the_plan_that_llama_3_was_trained_with():
 
 
 def test_who_is_answered_with_a_bound_and_what_a_vote_says(capsys):
-    run("07_servers_and_failures.md", "import contextlib", "def answers(", "from datetime import timedelta")
+    run("07_parameter_servers.md", "def answers(")
+    run("07b_failures.md", "import math", "from ringzero.unsynced.quorum import")
     said = capsys.readouterr().out
     assert "[[0], [1], [], [], [0, 1, 2]]" in said
     assert "[('yes', 'no'), ('yes', 'no'), ('yes', 'silent')]" in said
@@ -271,3 +272,39 @@ def test_plain_outer_steps_are_diloco(capsys):
     assert len(apart) == 4
     assert all(by < 1e-5 for name, by in apart.items() if "AdamW" not in name)
     assert apart["H = 1 and data parallel, AdamW"] > 1e-3
+
+
+def test_a_checkpoint_has_no_gradients(capsys):
+    """12 bytes a parameter: fp32 parameters and Adam's moments."""
+    run("07b_failures.md", "import math", "_, _, states = memory.bytes_per_param")
+    assert "a checkpoint of 90 GB takes 5.6 s" in capsys.readouterr().out
+
+
+def test_what_overlap_saves_where_sending_takes_as_long_as_computing():
+    chapter = "06_data_parallel.md"
+    made = run(chapter, "import sys", "WIDTH, LAYERS", "def predict(", "def ms(")
+    flat, overlapped = (made["predict"](*made["OPENING"][way], **made["IDEAL"])[1] for way in list(made["OPENING"])[1:])
+    assert flat == pytest.approx(0.205)
+    assert overlapped == pytest.approx(0.1 / 3 + 2 * 0.1 / (3 * 6) + 0.1 + 0.005)
+    finest, _ = [made["predict"]("overlapped", [1e4] * n, **made["IDEAL"] | {"bandwidth": n * 1e5}) for n in (1000, 2)]
+    assert 1 / 3 - 0.02 < 1 - finest[1] / flat < 1 / 3
+
+
+def test_the_plain_class_fills_the_buckets_of_the_page():
+    made = run("06_data_parallel.md", "import sys", "WIDTH, LAYERS", "def predict(", "def ms(")
+
+    def buckets():
+        return [
+            sum(p.nbytes for p in bucket) for bucket in made["OverlappedDataParallel"](made["deep_model"](), 1).buckets
+        ]
+
+    assert launch(buckets, world_size=1).returns[0] == made["ours"]
+
+
+def test_the_critical_batch_size(chapter_6):
+    made = run(CHAPTER_6B, "def steps_needed", **chapter_6)
+    needed, rate = made["needed"], made["best_rate"]
+    assert needed[1] / needed[16] > 8
+    assert rate[16] / rate[1] > 4
+    assert needed[128] / needed[1024] < 3
+    assert rate[1024] / rate[128] < 3
