@@ -264,7 +264,7 @@ def test_who_is_answered_with_a_bound_and_what_a_vote_says(capsys):
 
 
 def test_plain_outer_steps_are_diloco(capsys):
-    cells = ("import functools", "def average_every", "class DataParallel:", "class OuterStep", "paper = partial")
+    cells = ("import itertools", "def average_every", "class DataParallel:", "class OuterStep", "paper = partial")
     run("08_without_full_sync.md", *cells)
     apart = {
         name: float(by) for name, by in re.findall(r"^(.*): apart by (\S+) of", capsys.readouterr().out, re.MULTILINE)

@@ -11,7 +11,9 @@ FORWARDS, BACKWARDS = [2 / 3] * 5, [4 / 3] * 5
 TRANSFERS = ([2, 2, 2, 2, 2], [1, 1, 1, 1, 6], [6, 1, 1, 1, 1])
 
 
-@pytest.mark.parametrize(("transfers", "by_need", "sliced"), itertools.product(TRANSFERS, (False, True), (False, True)))
+@pytest.mark.parametrize(
+    ("transfers", "by_need", "sliced"), [*itertools.product(TRANSFERS, (False, True), (False, True))]
+)
 def test_a_step_takes_what_the_formula_says(transfers, by_need, sliced):
     pieces = [2 * seconds if sliced else 1 for seconds in transfers]
     rows, end = sending_order(FORWARDS, BACKWARDS, transfers, pieces, by_need)
