@@ -282,7 +282,7 @@ def test_a_checkpoint_has_no_gradients(capsys):
 
 def test_what_overlap_saves_where_sending_takes_as_long_as_computing():
     chapter = "06_data_parallel.md"
-    made = run(chapter, "import sys", "WIDTH, LAYERS", "def predict(", "def ms(")
+    made = run(chapter, "import sys", "WIDTH, LAYERS", "def predict(")
     flat, overlapped = (made["predict"](*made["OPENING"][way], **made["IDEAL"])[1] for way in list(made["OPENING"])[1:])
     assert flat == pytest.approx(0.205)
     assert overlapped == pytest.approx(0.1 / 3 + 2 * 0.1 / (3 * 6) + 0.1 + 0.005)
@@ -291,7 +291,7 @@ def test_what_overlap_saves_where_sending_takes_as_long_as_computing():
 
 
 def test_the_plain_class_fills_the_buckets_of_the_page():
-    made = run("06_data_parallel.md", "import sys", "WIDTH, LAYERS", "def predict(", "def ms(")
+    made = run("06_data_parallel.md", "import sys", "WIDTH, LAYERS", "def predict(")
 
     def buckets():
         return [
