@@ -12,6 +12,7 @@ from ringzero import launch
 from ringzero.costs.page import hardware, transformer
 from ringzero.steps import planner
 from ringzero.steps.published_runs import RUNS
+from ringzero.unsynced import graphs
 from ringzero.zero import plain as zero_in_plain_torch
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
@@ -308,3 +309,10 @@ def test_the_critical_batch_size(chapter_6):
     assert rate[16] / rate[1] > 4
     assert needed[128] / needed[1024] < 3
     assert rate[1024] / rate[128] < 3
+
+
+def test_matrices_of_gossip_are_normal():
+    """So the second largest eigenvalue bounds the distance after every round."""
+    for graph in (graphs.ring(8), graphs.torus(2, 4), graphs.exponential(8), graphs.one_peer_exponential(8)):
+        weights = graph.weights(0)
+        assert weights @ weights.T == pytest.approx(weights.T @ weights)
