@@ -3,6 +3,8 @@
 Each bug has the name under which ``same`` must report it, and where it comes from.
 """
 
+# ruff: noqa: E501 -- a replacement is one line of a table
+
 import textwrap
 
 START = """

@@ -3,7 +3,8 @@
     ringzero same train.py:step
     from ringzero.same import compare
 
-A reader of the code begins at ``comparing.py``: which runs there are. ``playing.py`` is what each rank does, ``watching.py``
+A reader of the code begins at ``comparing.py``: which runs there are. ``playing.py`` is what each rank does,
+``watching.py``
 what is noted of it, ``causes.py`` what the notes say.
 """
 

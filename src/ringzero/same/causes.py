@@ -1,6 +1,7 @@
 """What can make N ranks train unlike one process, and how it shows in the notes of the runs.
 
-A cause is a function of what was seen (``Seen``) that returns a ``Cause`` or None. ``IN_ORDER`` has them, the surest first:
+A cause is a function of what was seen (``Seen``) that returns a ``Cause`` or None. ``IN_ORDER`` has them, the surest
+first:
 what is wrong before the first step, then in a gradient, then behind it.
 """
 
@@ -143,11 +144,13 @@ def unequal_start(seen: Seen, first: Difference) -> Cause | None:
         return None
     if seen.many[0]["facts"]["wrapped"] and len(first.names) < len(seen.one["start"]):
         return Cause("never synchronised, some parameters", (
-            f"{_names(first.names)} do not begin with the same values on all ranks: they were added after the model was "
+            f"{_names(first.names)} do not begin with the same values on all ranks: they were added after the model "
+            f"was "
             "wrapped, so DistributedDataParallel neither broadcasts them nor averages their gradients. Wrap it last"
         ))  # fmt: skip
     return Cause("unequal start", (
-        f"{_names(first.names)} do not begin with the same values on all ranks: broadcast rank 0's parameters and buffers "
+        f"{_names(first.names)} do not begin with the same values on all ranks: broadcast rank 0's parameters and "
+        f"buffers "
         "before the first step (DistributedDataParallel does), or make the model after the same seed on each rank"
     ))  # fmt: skip
 
@@ -159,7 +162,8 @@ def skipped(seen: Seen, first: Difference) -> Cause | None:
     if len(set(steps)) > 1:
         said = ", ".join(f"rank {rank}: {count}" for rank, count in enumerate(steps))
         return Cause("a step on some ranks only", (
-            f"the ranks did not do as many optimizer steps ({said}): what decides about a step (a NaN, an empty batch, an "
+            f"the ranks did not do as many optimizer steps ({said}): what decides about a step (a NaN, an empty batch, "
+            f"an "
             "early stop) must be agreed on by all ranks first, as by an all-reduce of the flag"
         ))  # fmt: skip
     return None
@@ -170,7 +174,8 @@ def schedule(seen: Seen, first: Difference) -> Cause | None:
         return None
     mine, theirs = seen.many[0]["events"][first.event]["rates"], seen.one["events"][first.event]["rates"]
     return Cause("schedule scaled", (
-        f"the learning rate is {mine[0]:g} where one process has {theirs[0]:g}: the schedule advances with the number of "
+        f"the learning rate is {mine[0]:g} where one process has {theirs[0]:g}: the schedule advances with the number "
+        f"of "
         "ranks (as accelerate's prepared scheduler does), or the rate itself depends on it"
     ))  # fmt: skip
 
@@ -201,7 +206,8 @@ def clipped_before(seen: Seen, first: Difference) -> Cause | None:
     if all(seen.alike(events[0]["final"], event["final"]) for event in events):
         norms = ", ".join(f"{event['clips'][0][0]:.4g}" for event in events)
         return Cause("clipped before the reduction", (
-            f"each rank clips its own gradients (norms {norms}) and the clipped ones are averaged: reduce first, clip after"
+            f"each rank clips its own gradients (norms {norms}) and the clipped ones are averaged: reduce first, clip "
+            f"after"
         ))  # fmt: skip
     return None
 
@@ -244,12 +250,14 @@ def never_synchronised(seen: Seen, first: Difference) -> Cause | None:
     facts = seen.many[0]["facts"]
     if apart != trained:
         return Cause("never synchronised, some parameters", (
-            f"{_names(sorted(apart))} keep each rank's own gradients while the others are averaged: they were added, or "
+            f"{_names(sorted(apart))} keep each rank's own gradients while the others are averaged: they were added, "
+            f"or "
             "their requires_grad was set, after the model was wrapped, or they are not in it"
         ))  # fmt: skip
     if seen.many[0]["events"][first.event]["unsynced"]:
         return Cause("no_sync left open", (
-            "the last backward pass before the step ran under no_sync, so each rank stepped with its own gradients: leave "
+            "the last backward pass before the step ran under no_sync, so each rank stepped with its own gradients: "
+            "leave "
             "no_sync before the last backward pass of an accumulation"
         ))  # fmt: skip
     if facts["past_the_wrapper"]:
@@ -282,8 +290,8 @@ def multiple(seen: Seen, first: Difference) -> Cause | None:
             return Cause("gathered without gradients", _GATHERED.format(n=n, what=f"1/{n} of"))
         if _is(times, n):
             return Cause("sum for mean", (
-                f"the gradients{names} are {n} times those of one process: they are the sum over {n} ranks, not the mean. "
-                "Divide by the number of ranks, or reduce with ReduceOp.AVG"
+                f"the gradients{names} are {n} times those of one process: they are the sum over {n} ranks, not the "
+                "mean. Divide by the number of ranks, or reduce with ReduceOp.AVG"
             ))  # fmt: skip
         if _is(times, 1 / n):
             return Cause("averaged twice", (
@@ -306,12 +314,13 @@ def token_weights(seen: Seen, first: Difference) -> Cause | None:
     columns = torch.stack([_flat(mine, expected) for mine in own], 1)
     weights = torch.linalg.lstsq(columns, _flat(expected, expected)[:, None]).solution.flatten()
     fitted = {name: sum(w * mine[name] for w, mine in zip(weights.tolist(), own, strict=True)) for name in expected}
-    if not seen.alike(fitted, expected) or abs(weights.sum().item() - 1) > 1e-3 or weights.min() < 0:  # type: ignore[arg-type]
+    if not seen.alike(fitted, expected) or abs(weights.sum().item() - 1) > 1e-3 or weights.min() < 0:
         return None
     shares = ", ".join(f"{w:.0%}" for w in weights.tolist())
     return Cause("mean of means", (
-        f"each rank takes the mean over its own tokens, and all ranks count alike; but of what one process averages, the "
-        f"ranks have {shares}. Divide each rank's sum by the number of tokens on all ranks (an all-reduce), times {seen.ranks}"
+        f"each rank takes the mean over its own tokens, and all ranks count alike; but of what one process averages, "
+        f"the ranks have {shares}. Divide each rank's sum by the number of tokens on all ranks (an all-reduce), times "
+        f"{seen.ranks}"
     ))  # fmt: skip
 
 
@@ -323,7 +332,8 @@ def gathered(seen: Seen, first: Difference) -> Cause | None:
 
 _GATHERED = (
     "the loss uses tensors that all_gather brought from the other ranks, through which no gradient flows back, so the "
-    "gradients are {what} one process's: gather with torch.distributed.nn.functional.all_gather, or put the own part back and "
+    "gradients are {what} one process's: gather with torch.distributed.nn.functional.all_gather, or put the own part "
+    "back and "
     "multiply the loss by {n}"
 )
 
@@ -333,8 +343,10 @@ def batch_statistics(seen: Seen, first: Difference) -> Cause | None:
         return None
     if first.what == "buffers" or _mean_of_means(seen, first) is not None:
         return Cause("BatchNorm statistics", (
-            "BatchNorm normalises with the mean and variance of each rank's own samples, one process with those of all: "
-            "use torch.nn.SyncBatchNorm.convert_sync_batchnorm, or a norm without the batch, if the ranks' batches are small"
+            "BatchNorm normalises with the mean and variance of each rank's own samples, one process with those of "
+            "all: "
+            "use torch.nn.SyncBatchNorm.convert_sync_batchnorm, or a norm without the batch, if the ranks' batches are "
+            "small"
         ))  # fmt: skip
     return None
 
@@ -343,7 +355,8 @@ def not_a_mean(seen: Seen, first: Difference) -> Cause | None:
     if _mean_of_means(seen, first) is None:
         return None
     return Cause("mean of means", (
-        "the gradients are the mean of what the ranks' samples give, and one process with all samples gives another: the "
+        "the gradients are the mean of what the ranks' samples give, and one process with all samples gives another: "
+        "the "
         "loss is no mean over samples. It uses statistics of the batch, or other samples of it, or a sum"
     ))  # fmt: skip
 
@@ -378,7 +391,8 @@ def optimizer_state(seen: Seen, first: Difference) -> Cause | None:
     if not off:
         return None
     return Cause("optimizer state out of step", (
-        f"{_ranks(off)} step with other averages than one process has: the optimizer's state was loaded, or kept, on some "
+        f"{_ranks(off)} step with other averages than one process has: the optimizer's state was loaded, or kept, on "
+        f"some "
         "ranks only"
     ))  # fmt: skip
 
@@ -392,7 +406,8 @@ def changed_elsewhere(seen: Seen, first: Difference) -> Cause | None:
     ]
     if off:
         return Cause("parameters apart", (
-            f"{_names(off)} differ between the ranks though the gradients agreed: something besides the optimizer writes "
+            f"{_names(off)} differ between the ranks though the gradients agreed: something besides the optimizer "
+            f"writes "
             "them on some ranks, or a rank holds a copy"
         ))  # fmt: skip
     return Cause("parameters differ", f"{_names(first.names)} are alike on all ranks, and unlike one process's")
@@ -424,7 +439,8 @@ def repeated_samples(seen: Seen) -> Cause | None:
             for other in range(rank):
                 if tensor is not None and tensor.numel() > 1 and _equal(tensor, tensors[other]):
                     return Cause("sampler repeats", (
-                        f"ranks {other} and {rank} train on the same samples: give the DataLoader a DistributedSampler, or "
+                        f"ranks {other} and {rank} train on the same samples: give the DataLoader a "
+                        f"DistributedSampler, or "
                         "cut each batch by the rank"
                     ))  # fmt: skip
     return None
@@ -443,7 +459,8 @@ def one_seed(seen: Seen) -> Cause | None:
     states = [note["dropped"][0] for note in seen.many if note["dropped"]]
     if len(states) > 1 and len(set(states)) == 1:
         return Cause("one seed", (
-            "dropout drops the same units on all ranks, because their random numbers begin alike: after the model is made, "
+            "dropout drops the same units on all ranks, because their random numbers begin alike: after the model is "
+            "made, "
             "seed each rank with its own number"
         ))  # fmt: skip
     return None
@@ -460,7 +477,8 @@ def accumulation(seen: Seen) -> Cause | None:
                 k, mean = len(losses), sum(losses) / len(losses)
                 if _is(event["loss"], mean) or _is(event["loss"], losses[-1]):
                     return Cause("accumulation off by its factor", (
-                        f"a step takes the sum of {k} backward passes, each from a whole loss ({losses[-1]:.4g}), so the "
+                        f"a step takes the sum of {k} backward passes, each from a whole loss ({losses[-1]:.4g}), so "
+                        f"the "
                         f"gradient is {k} times that of the batch: divide each loss by {k} before its backward pass"
                     ))  # fmt: skip
     return None

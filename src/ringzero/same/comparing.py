@@ -1,8 +1,10 @@
 """Which runs there are, and where the run on N ranks first differs from the run of one process.
 
 The program runs on N ranks, with random numbers of its own on each. Then it runs in one process that gets the same
-samples, twice: a program that does not repeat itself cannot be compared. Where a gradient differs, it runs once more for
-each rank, in one process that gets in this step what that rank had. What these gradients add up to shows what went wrong.
+samples, twice: a program that does not repeat itself cannot be compared. Where a gradient differs, it runs once more
+for
+each rank, in one process that gets in this step what that rank had. What these gradients add up to shows what went
+wrong.
 """
 
 from dataclasses import dataclass, field
@@ -89,12 +91,14 @@ def compare(path: str, step: str, *, ranks: int = 2, steps: int = 4, samples: st
     found = Seen(many, one, eps)
     if (differs := Seen([again], one, eps).first_difference()) is not None:
         raise ProgramError(
-            f"one rank does not repeat itself: {differs.words}. Seed every random number that the step draws, or compare "
+            f"one rank does not repeat itself: {differs.words}. Seed every random number that the step draws, or "
+            f"compare "
             "the step without them"
         )
     if one["drew"]:
         raise ProgramError(
-            f"the step draws random numbers ({one['drew']}), so N ranks draw others than one process: switch the noise or "
+            f"the step draws random numbers ({one['drew']}), so N ranks draw others than one process: switch the noise "
+            f"or "
             "augmentation off to compare"
         )
     first = found.first_difference()

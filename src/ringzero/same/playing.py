@@ -62,8 +62,8 @@ def _play(path, name, samples, calls, dtype, given):
                 ) from failed
             raise
     return {
-        "events": watch.events, "start": watch.start, "facts": watch.facts(), "taken": feed.taken, "epochs": feed.epochs,
-        "drew": drew, "dropped": [str(state) for state in dropped[:1]],
+        "events": watch.events, "start": watch.start, "facts": watch.facts(), "taken": feed.taken,
+        "epochs": feed.epochs, "drew": drew, "dropped": [str(state) for state in dropped[:1]],
     }  # fmt: skip
 
 

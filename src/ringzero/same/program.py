@@ -1,6 +1,7 @@
 """The user's file on a rank: what it calls a step, where its samples come from, and what is changed around it.
 
-What is changed, so that N ranks and one process do the same arithmetic: dropout keeps every unit, ``init_process_group``
+What is changed, so that N ranks and one process do the same arithmetic: dropout keeps every unit,
+``init_process_group``
 does nothing where the group is there, and a ``DataLoader`` hands out what the run says.
 """
 
@@ -39,7 +40,8 @@ def load(path: str, seed: int) -> ModuleType:
         numpy.random.seed(seed)
     name = Path(path).stem
     specification = importlib.util.spec_from_file_location(name, path)
-    assert specification is not None and specification.loader is not None
+    assert specification is not None
+    assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     sys.modules[name] = module  # what the file defines can be pickled, by a DataLoader's workers
     sys.path.insert(0, str(Path(path).parent))
@@ -78,7 +80,7 @@ def _is_function(value):
 
 
 def samples_of(module: ModuleType, name: str | None) -> Any:
-    """Where the file's batches are: a list of whole batches, a dataset, or a DataLoader, which each rank has its own of.
+    """Where the file's batches are: a list of whole batches, a dataset, or a DataLoader of each rank's own.
 
     Raises ProgramError if there is none.
     """

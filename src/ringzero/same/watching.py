@@ -1,6 +1,8 @@
-"""What is noted while a program trains: at each step of an optimizer its gradients, at the end of a call the parameters.
+"""What is noted while a program trains: at each step of an optimizer its gradients, at the end of a call the
+parameters.
 
-A note is plain data and holds samples of tensors: up to ``MOST`` elements of each, the same ones in every run. Sums, means
+A note is plain data and holds samples of tensors: up to ``MOST`` elements of each, the same ones in every run. Sums,
+means
 and multiples of samples are the samples of sums, means and multiples.
 """
 
