@@ -145,13 +145,13 @@ def unequal_start(seen: Seen, first: Difference) -> Cause | None:
     if seen.many[0]["facts"]["wrapped"] and len(first.names) < len(seen.one["start"]):
         return Cause("never synchronised, some parameters", (
             f"{_names(first.names)} do not begin with the same values on all ranks: they were added after the model "
-            f"was "
-            "wrapped, so DistributedDataParallel neither broadcasts them nor averages their gradients. Wrap it last"
+            "was wrapped, so DistributedDataParallel neither broadcasts them nor averages their gradients. Wrap it "
+            "last"
         ))  # fmt: skip
     return Cause("unequal start", (
         f"{_names(first.names)} do not begin with the same values on all ranks: broadcast rank 0's parameters and "
-        f"buffers "
-        "before the first step (DistributedDataParallel does), or make the model after the same seed on each rank"
+        "buffers before the first step (DistributedDataParallel does), or make the model after the same seed on each "
+        "rank"
     ))  # fmt: skip
 
 
@@ -163,8 +163,7 @@ def skipped(seen: Seen, first: Difference) -> Cause | None:
         said = ", ".join(f"rank {rank}: {count}" for rank, count in enumerate(steps))
         return Cause("a step on some ranks only", (
             f"the ranks did not do as many optimizer steps ({said}): what decides about a step (a NaN, an empty batch, "
-            f"an "
-            "early stop) must be agreed on by all ranks first, as by an all-reduce of the flag"
+            "an early stop) must be agreed on by all ranks first, as by an all-reduce of the flag"
         ))  # fmt: skip
     return None
 
@@ -175,8 +174,7 @@ def schedule(seen: Seen, first: Difference) -> Cause | None:
     mine, theirs = seen.many[0]["events"][first.event]["rates"], seen.one["events"][first.event]["rates"]
     return Cause("schedule scaled", (
         f"the learning rate is {mine[0]:g} where one process has {theirs[0]:g}: the schedule advances with the number "
-        f"of "
-        "ranks (as accelerate's prepared scheduler does), or the rate itself depends on it"
+        "of ranks (as accelerate's prepared scheduler does), or the rate itself depends on it"
     ))  # fmt: skip
 
 
@@ -207,7 +205,7 @@ def clipped_before(seen: Seen, first: Difference) -> Cause | None:
         norms = ", ".join(f"{event['clips'][0][0]:.4g}" for event in events)
         return Cause("clipped before the reduction", (
             f"each rank clips its own gradients (norms {norms}) and the clipped ones are averaged: reduce first, clip "
-            f"after"
+            "after"
         ))  # fmt: skip
     return None
 
@@ -251,14 +249,12 @@ def never_synchronised(seen: Seen, first: Difference) -> Cause | None:
     if apart != trained:
         return Cause("never synchronised, some parameters", (
             f"{_names(sorted(apart))} keep each rank's own gradients while the others are averaged: they were added, "
-            f"or "
-            "their requires_grad was set, after the model was wrapped, or they are not in it"
+            "or their requires_grad was set, after the model was wrapped, or they are not in it"
         ))  # fmt: skip
     if seen.many[0]["events"][first.event]["unsynced"]:
         return Cause("no_sync left open", (
             "the last backward pass before the step ran under no_sync, so each rank stepped with its own gradients: "
-            "leave "
-            "no_sync before the last backward pass of an accumulation"
+            "leave no_sync before the last backward pass of an accumulation"
         ))  # fmt: skip
     if facts["past_the_wrapper"]:
         return Cause("never synchronised", (
@@ -318,7 +314,7 @@ def token_weights(seen: Seen, first: Difference) -> Cause | None:
         return None
     shares = ", ".join(f"{w:.0%}" for w in weights.tolist())
     return Cause("mean of means", (
-        f"each rank takes the mean over its own tokens, and all ranks count alike; but of what one process averages, "
+        "each rank takes the mean over its own tokens, and all ranks count alike; but of what one process averages, "
         f"the ranks have {shares}. Divide each rank's sum by the number of tokens on all ranks (an all-reduce), times "
         f"{seen.ranks}"
     ))  # fmt: skip
@@ -344,9 +340,8 @@ def batch_statistics(seen: Seen, first: Difference) -> Cause | None:
     if first.what == "buffers" or _mean_of_means(seen, first) is not None:
         return Cause("BatchNorm statistics", (
             "BatchNorm normalises with the mean and variance of each rank's own samples, one process with those of "
-            "all: "
-            "use torch.nn.SyncBatchNorm.convert_sync_batchnorm, or a norm without the batch, if the ranks' batches are "
-            "small"
+            "all: use torch.nn.SyncBatchNorm.convert_sync_batchnorm, or a norm without the batch, if the ranks' "
+            "batches are small"
         ))  # fmt: skip
     return None
 
@@ -356,8 +351,7 @@ def not_a_mean(seen: Seen, first: Difference) -> Cause | None:
         return None
     return Cause("mean of means", (
         "the gradients are the mean of what the ranks' samples give, and one process with all samples gives another: "
-        "the "
-        "loss is no mean over samples. It uses statistics of the batch, or other samples of it, or a sum"
+        "the loss is no mean over samples. It uses statistics of the batch, or other samples of it, or a sum"
     ))  # fmt: skip
 
 
@@ -392,8 +386,7 @@ def optimizer_state(seen: Seen, first: Difference) -> Cause | None:
         return None
     return Cause("optimizer state out of step", (
         f"{_ranks(off)} step with other averages than one process has: the optimizer's state was loaded, or kept, on "
-        f"some "
-        "ranks only"
+        "some ranks only"
     ))  # fmt: skip
 
 
@@ -407,8 +400,7 @@ def changed_elsewhere(seen: Seen, first: Difference) -> Cause | None:
     if off:
         return Cause("parameters apart", (
             f"{_names(off)} differ between the ranks though the gradients agreed: something besides the optimizer "
-            f"writes "
-            "them on some ranks, or a rank holds a copy"
+            "writes them on some ranks, or a rank holds a copy"
         ))  # fmt: skip
     return Cause("parameters differ", f"{_names(first.names)} are alike on all ranks, and unlike one process's")
 
@@ -460,8 +452,7 @@ def one_seed(seen: Seen) -> Cause | None:
     if len(states) > 1 and len(set(states)) == 1:
         return Cause("one seed", (
             "dropout drops the same units on all ranks, because their random numbers begin alike: after the model is "
-            "made, "
-            "seed each rank with its own number"
+            "made, seed each rank with its own number"
         ))  # fmt: skip
     return None
 
@@ -478,8 +469,7 @@ def accumulation(seen: Seen) -> Cause | None:
                 if _is(event["loss"], mean) or _is(event["loss"], losses[-1]):
                     return Cause("accumulation off by its factor", (
                         f"a step takes the sum of {k} backward passes, each from a whole loss ({losses[-1]:.4g}), so "
-                        f"the "
-                        f"gradient is {k} times that of the batch: divide each loss by {k} before its backward pass"
+                        f"the gradient is {k} times that of the batch: divide each loss by {k} before its backward pass"
                     ))  # fmt: skip
     return None
 

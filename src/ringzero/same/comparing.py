@@ -92,14 +92,12 @@ def compare(path: str, step: str, *, ranks: int = 2, steps: int = 4, samples: st
     if (differs := Seen([again], one, eps).first_difference()) is not None:
         raise ProgramError(
             f"one rank does not repeat itself: {differs.words}. Seed every random number that the step draws, or "
-            f"compare "
-            "the step without them"
+            "compare the step without them"
         )
     if one["drew"]:
         raise ProgramError(
             f"the step draws random numbers ({one['drew']}), so N ranks draw others than one process: switch the noise "
-            f"or "
-            "augmentation off to compare"
+            "or augmentation off to compare"
         )
     first = found.first_difference()
     if first is not None and first.event is not None:
