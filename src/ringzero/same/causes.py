@@ -11,6 +11,8 @@ from typing import NamedTuple
 import torch
 
 Tensors = dict[str, torch.Tensor]
+EXACT = 1e-6  # below this tolerance all elements must agree
+AFTER_ADAM = 0.9  # above it so many: Adam moves an element by its rate whatever its gradient's size, so noise is enough
 SMALL = 1e-3  # of the largest element of all: tensors whose elements are smaller count as this large
 
 
@@ -41,23 +43,25 @@ class Seen:
         self.shares: list[dict] = []
         self.ranks = len(many)
 
-    def differing(self, mine: Tensors, theirs: Tensors) -> list[str]:
-        """The names whose tensors differ, or which only one of the two has."""
+    def differing(self, mine: Tensors, theirs: Tensors, most: float = 1.0) -> list[str]:
+        """The names whose tensors differ, or which only one of the two has. ``most`` of the elements must agree."""
         largest = max((_size(t) for t in theirs.values()), default=0.0)
         return [
             name
             for name in mine.keys() | theirs.keys()
-            if name not in mine or name not in theirs or not self._close(mine[name], theirs[name], largest)
+            if name not in mine or name not in theirs or not self._close(mine[name], theirs[name], largest, most)
         ]
 
-    def _close(self, a, b, largest):
+    def _close(self, a, b, largest, most):
         if a.shape != b.shape:
             return False
         unknown = ~(a.isfinite() & b.isfinite())
         if unknown.any() and not (a[unknown].isnan() == b[unknown].isnan()).all():
             return False
         off = (a - b)[~unknown].abs()
-        return not off.numel() or off.max().item() <= self.tolerance * max(_size(b), SMALL * largest)
+        if self.tolerance < EXACT or most == 1.0:
+            most = 1.0
+        return not off.numel() or off.quantile(most).item() <= self.tolerance * max(_size(b), SMALL * largest)
 
     def alike(self, mine: Tensors, theirs: Tensors) -> bool:
         return not self.differing(mine, theirs)
@@ -76,7 +80,7 @@ class Seen:
                     )
             for what in ("rates", "raw", "final", "state", "parameters", "buffers"):
                 for rank, note in enumerate(self.many):
-                    if what in expected and (bad := self._off(note["events"][i][what], expected[what])):
+                    if what in expected and (bad := self._off(what, note["events"][i][what], expected[what])):
                         at = (
                             f"step {step}"
                             if expected["kind"] == "step"
@@ -93,10 +97,12 @@ class Seen:
                 return Difference(len(self.one["events"]), "order", [], f"rank {rank} did more steps than one process.")
         return None
 
-    def _off(self, mine, theirs):
-        if isinstance(theirs, list):
+    def _off(self, what, mine, theirs):
+        if what == "rates":
             return [] if mine == theirs else ["the optimizer"]
-        return sorted(self.differing(mine, theirs))
+        if what == "state":  # a sharded optimizer has some of it on each rank
+            mine, theirs = _these(mine, theirs), _these(theirs, mine)
+        return sorted(self.differing(mine, theirs, AFTER_ADAM if what in ("state", "parameters") else 1.0))
 
     def before(self, event: int) -> int:
         """How many batches were taken before the step of this event began."""
@@ -171,7 +177,12 @@ def skipped(seen: Seen, first: Difference) -> Cause | None:
 def schedule(seen: Seen, first: Difference) -> Cause | None:
     if first.what != "rates" or first.event is None:
         return None
-    mine, theirs = seen.many[0]["events"][first.event]["rates"], seen.one["events"][first.event]["rates"]
+    theirs = seen.one["events"][first.event]["rates"]
+    rates = [note["events"][first.event]["rates"] for note in seen.many]
+    if any(rate != rates[0] for rate in rates):
+        said = ", ".join(f"{rate[0]:g}" for rate in rates)
+        return Cause("learning rates apart", f"the ranks step with other learning rates ({said}): they must be alike")
+    mine = rates[0]
     return Cause("schedule scaled", (
         f"the learning rate is {mine[0]:g} where one process has {theirs[0]:g}: the schedule advances with the number "
         "of ranks (as accelerate's prepared scheduler does), or the rate itself depends on it"
@@ -289,6 +300,11 @@ def multiple(seen: Seen, first: Difference) -> Cause | None:
                 f"the gradients{names} are {n} times those of one process: they are the sum over {n} ranks, not the "
                 "mean. Divide by the number of ranks, or reduce with ReduceOp.AVG"
             ))  # fmt: skip
+        if _is(times, 1 / n) and own and seen.alike(observed, _mean(own)):
+            return Cause("mean of sums", (
+                f"the ranks' gradients{names} are averaged, but the loss is a sum over samples, so one process's are {n} "
+                "times as large: take the mean over samples, or reduce with a sum"
+            ))  # fmt: skip
         if _is(times, 1 / n):
             return Cause("averaged twice", (
                 f"the gradients{names} are 1/{n} of one process's: they are divided by the number of ranks twice (the "
@@ -362,6 +378,12 @@ def synchronised_wrongly(seen: Seen, first: Difference) -> Cause | None:
     observed, own = seen.observed(first.event, "raw"), seen.own(first.event, "raw")
     if not own or not all(seen.alike(observed[0], g) for g in observed):
         return None
+    for word, pick in (("largest", torch.amax), ("smallest", torch.amin)):
+        names = observed[0].keys()
+        if all(name in mine for name in names for mine in own) and seen.alike(
+            observed[0], {name: pick(torch.stack([mine[name] for mine in own]), 0) for name in names}
+        ):
+            return Cause("reduced by another operation", f"each element is the {word} of the ranks', not their mean")
     for rank, mine in enumerate(own):
         if seen.alike(observed[0], mine):
             return Cause(

@@ -32,7 +32,8 @@ class Watch:
         self.events: list[dict] = []
         self.start: Tensors = {}
         self.roots: list[nn.Module] = []  # modules that the program calls, none of them inside another
-        self.depth = 0
+        self.depth, self.stepping = 0, 0  # calls of modules, and of optimizers, in one another
+        self.types: set[str] = set()  # of what modules return
         self.backward: list[float] = []  # what backward passes began from, since the last step
         self.raw: Tensors | None = None  # gradients before they were clipped
         self.clips: list[list[float]] = []
@@ -46,6 +47,7 @@ class Watch:
             modules.register_module_forward_pre_hook(self._enter),
             modules.register_module_forward_hook(self._leave, always_call=True),
             optimizers.register_optimizer_step_pre_hook(self._before_step),
+            optimizers.register_optimizer_step_post_hook(self._after_step),
         ]
         utils = nn.utils
         changes: list[tuple[Any, str, Callable]] = [
@@ -80,8 +82,10 @@ class Watch:
                 self.start = self.parameters() if not _gathers(module) else {}
         self.depth += 1
 
-    def _leave(self, *_: Any) -> None:
+    def _leave(self, _module: nn.Module, _args: Any, output: Any) -> None:
         self.depth -= 1
+        if isinstance(output, torch.Tensor) and output.is_floating_point():
+            self.types.add(_name_of(output.dtype))
 
     def _backward(self, real: Callable) -> Callable:
         def backward(loss: torch.Tensor, *args: Any, **options: Any) -> Any:
@@ -114,6 +118,9 @@ class Watch:
     # What is noted
 
     def _before_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        self.stepping += 1
+        if self.stepping > 1:  # inside another optimizer's step: of the part that this rank has
+            return
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         if len(self.events) >= self.steps:
             raise Enough
@@ -127,6 +134,9 @@ class Watch:
             "state": self._state(optimizer, parameters), "taken": len(self.feed.taken),
         })  # fmt: skip
         self.raw, self.clips, self.backward, self.gathered = None, [], [], False
+
+    def _after_step(self, *_: Any) -> None:
+        self.stepping -= 1
 
     def after_call(self, loss: Any) -> None:
         """The end of one call of the program's step."""
@@ -187,7 +197,7 @@ class Watch:
         return {
             "batch_norm": bool(norms), "wrapped": bool(wrapped), "past_the_wrapper": bool(bare),
             "trained": [name for name, p in self._named() if p.requires_grad],
-            "types": sorted({str(p.dtype).removeprefix("torch.") for _, p in self._named()}) or ["float32"],
+            "types": sorted(self.types | {_name_of(p.dtype) for _, p in self._named()}) or ["float32"],
             "bytes": sum(p.numel() * p.element_size() for _, p in self._named()),
         }  # fmt: skip
 
@@ -208,6 +218,10 @@ def sampled(tensor: torch.Tensor) -> torch.Tensor:
         if flat.numel() > MOST:
             flat = flat[torch.arange(MOST, device=flat.device) * (flat.numel() - 1) // (MOST - 1)]
         return flat.to("cpu", torch.complex128 if flat.is_complex() else torch.float64).clone()
+
+
+def _name_of(dtype):
+    return str(dtype).removeprefix("torch.")
 
 
 def _gathers(module):
