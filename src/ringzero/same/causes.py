@@ -302,8 +302,8 @@ def multiple(seen: Seen, first: Difference) -> Cause | None:
             ))  # fmt: skip
         if _is(times, 1 / n) and own and seen.alike(observed, _mean(own)):
             return Cause("mean of sums", (
-                f"the ranks' gradients{names} are averaged, but the loss is a sum over samples, so one process's are {n} "
-                "times as large: take the mean over samples, or reduce with a sum"
+                f"the ranks' gradients{names} are averaged, but the loss is a sum over samples, so one process's are "
+                f"{n} times as large: take the mean over samples, or reduce with a sum"
             ))  # fmt: skip
         if _is(times, 1 / n):
             return Cause("averaged twice", (
