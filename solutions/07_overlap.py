@@ -65,9 +65,10 @@ from ringzero_course.figures import chart, timeline
 # <details><summary>Answer</summary>On all but Ψ: a model twice as large sends twice as much and computes twice as long.
 # So it needs neither more tokens nor fewer. N hardly counts: (N−1)/N is 0.5 on 2 ranks and nearly 1 on many.</details>
 #
-# Write `least_tokens`: the tokens that each rank needs in a step so that the two take equally long, a real number.
-# `flops` are the FLOP/s that a rank reaches, `bandwidth` the bytes a second that it sends, `element` the bytes of a
-# gradient's element.
+# Write `least_tokens`: the tokens that each rank needs in this backward pass so that the two take equally long, a real
+# number. (A step of several micro-batches has one all-reduce, and only the last backward pass hides it.) `flops` are
+# the FLOP/s that a rank reaches, `bandwidth` the bytes a second that it sends, `element` the bytes of a gradient's
+# element.
 
 
 # %% nbgrader={"grade_id": "least_tokens", "solution": true}
@@ -728,17 +729,19 @@ if written("plan"):
 # ## 13. In your own words
 #
 # Three to six sentences, with numbers from your functions. You train on 128 H100s, 16 nodes of 8, at 40 % of their
-# peak. NVLink carries 450 GB/s inside a node; between nodes each GPU has 50 GB/s. Gradients have 16 bits. A GPU has
-# 4,096 tokens a step. Does the all-reduce of data parallelism hide over the network, if latency is ignored? What would
-# you change if it does not? How many ways of tensor parallelism hide behind a product with 8,192 columns inside a node,
-# and between nodes? What would you measure first?
+# peak. NVLink carries 450 GB/s inside a node; between nodes each GPU has a card of 50 GB/s, and NCCL's rings use all
+# eight cards of a node, so a GPU sends up to 400 GB/s. Gradients have 16 bits. A GPU computes eight micro-batches of
+# 4,096 tokens a step. Does the all-reduce of data parallelism hide if latency is ignored? And in buckets of 25 MB, each
+# of which takes 0.68 ms? What would you change if it does not? How many ways of tensor parallelism hide behind a
+# product with 8,192 columns inside a node? What would you measure first?
 
 # %% [markdown] nbgrader={"grade_id": "a_plan", "solution": true, "grade": true, "points": 3}
 # ### BEGIN SOLUTION
-# A full answer says (one point each): data parallelism over 50 GB/s needs 0.992 · 0.4 · 989e12 / 50e9 = 7,850 tokens a
-# GPU, and there are 4,096, so about half of the all-reduce is exposed; more tokens a GPU help (a larger batch, fewer
-# GPUs), and so does sending less (HSDP, compression) or accumulating several micro-batches before one all-reduce, while
-# a larger model does not; tensor parallelism hides on up to 10 ranks over NVLink, so on the node's 8, and on 2 over the
-# network, so it stays inside the node. First one would measure the bandwidth that an all-reduce of a bucket reaches and
-# the FLOP/s of the layers, since both are below the data sheet, and whether one rank is late.
+# A full answer says (one point each): without latency 0.992 · 0.4 · 989e12 / 400e9 = 981 tokens are enough, and the
+# last micro-batch has 4,096, so it hides; a bucket of 25 MB holds 12.5 million gradients, whose backward pass takes
+# 4 · 12.5e6 · 4096 / (0.4 · 989e12) = 0.52 ms, less than 0.68 ms, so a quarter of the all-reduce is exposed. Larger
+# buckets help, a larger micro-batch, fewer GPUs, and sending less; more micro-batches make the same waiting a smaller
+# share of the step; a larger model does not help. Tensor parallelism hides on up to 10 ranks over NVLink, so on the
+# node's 8. First one would measure the seconds of a bucket's all-reduce and the FLOP/s of the layers, since both are
+# worse than the data sheet, and whether one rank is late.
 # ### END SOLUTION

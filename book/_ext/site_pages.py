@@ -2,9 +2,11 @@
 
 - sphinx-thebe names a copy of thebe on another site, in every page, though no page starts a kernel: taken out.
 - The theme offers a page's notebook only together with a link to a service that runs it; ours need none.
-- ``{minutes}`` in a page's text becomes the minutes that it takes to read.
+- ``{minutes}`` in a page's text becomes the minutes that it takes to read, ``{minutes of PAGE}`` those of another one,
+  and ``{hours}`` the hours that all chapters take.
 """
 
+import re
 import shutil
 from pathlib import Path
 
@@ -36,4 +38,11 @@ def with_notebook(app, pagename, templatename, context, doctree):
 
 
 def with_minutes(app, docname, source):
-    source[0] = source[0].replace("{minutes}", str(reading_time.rounded(source[0])))
+    def minutes(page):
+        app.env.note_dependency(f"{page}.md")
+        return reading_time.rounded(Path(app.srcdir, f"{page}.md").read_text(encoding="utf-8"))
+
+    source[0] = re.sub(r"\{minutes(?: of (\w+))?\}", lambda said: str(minutes(said[1] or docname)), source[0])
+    if "{hours}" in source[0]:
+        chapters = [page for page in app.env.found_docs if page[0].isdigit()]
+        source[0] = source[0].replace("{hours}", str(round(sum(map(minutes, chapters)) / 60)))

@@ -1,7 +1,7 @@
 /* Brings the calculators of ringzero_course.figures.calculator to life. Without it a page shows each one's starting state.
  *
- * The reader guesses first. Views come from the page's own grid, the nearest ones, until Python has started (engine.js),
- * and for good where Python does not run. Fields and guess are kept in the page's address: ?does_it_fit.stage=3
+ * Views come from the page's own grid, the nearest ones, until Python has started (engine.js), and for good where Python
+ * does not run. Fields are kept in the page's address: ?does_it_fit.stage=3
  */
 (function () {
   "use strict";
@@ -54,49 +54,26 @@
     return Math.max(0, off.indexOf(Math.min(...off)));
   }
 
-  function compare(guess, unit, view) {
-    const said = `Your guess: ${[guess, unit].filter(Boolean).join(" ")}. The answer: ${view.answer_says}.`;
-    if (typeof view.answer !== "number") return said + (guess === view.answer ? " You were right." : "");
-    const ratio = Number(guess) / view.answer, times = Math.max(ratio, 1 / ratio);
-    if (!(ratio > 0) || !Number.isFinite(times)) return said;
-    if (times <= 1.1) return said + " You were within 10 %.";
-    return `${said} Your guess is ${Number(times.toPrecision(2)).toLocaleString("en")} times too ${ratio > 1 ? "high" : "low"}.`;
-  }
-
   function start(box) {
     const spec = JSON.parse(box.querySelector('script[type="application/json"]').textContent);
     const find = selector => box.querySelector(selector);
-    const answer = find(".rz-answer"), shown = find(".rz-view"), guessed = find(".rz-guessed");
-    const status = find(".rz-status"), note = find(".rz-note"), form = find(".rz-guess");
-    const guess = form.querySelector("input, select"), guessWrong = form.querySelector(".rz-wrong");
+    const shown = find(".rz-view"), status = find(".rz-status"), note = find(".rz-note");
     const fields = spec.fields.map(field => connect(box, field));
     const python = window.ringzero && window.ringzero.python;
-    let revealed = false, guessText = ""; // what was guessed; "" for no guess
     let wanted = null, asking = false; // the state to ask Python for next, and whether it is at work
     let started = false, failed = !python; // whether Python has answered, and whether it cannot
-    let last = null; // the view on the page, or null where a field is wrong
 
     function display(view, words) {
-      last = view;
       shown.innerHTML = view.html;
       note.textContent = words + (view.note || "");
       note.classList.toggle("rz-nearest", words !== "");
-      say();
-    }
-
-    function say() {
-      answer.hidden = !revealed;
-      note.hidden = !revealed || !last;
-      if (!last) return;
-      const words = revealed && guessText ? compare(guessText, spec.unit, last) : "";
-      guessed.textContent = words;
-      guessed.hidden = !words;
-      status.textContent = revealed ? `${note.classList.contains("rz-nearest") ? note.textContent : ""} ${words} ${last.says}`.trim() : "";
+      note.hidden = false;
+      status.textContent = `${words ? note.textContent : ""} ${view.says}`.trim();
     }
 
     function refuse(words) {
-      wanted = last = null;
-      guessed.hidden = note.hidden = true;
+      wanted = null;
+      note.hidden = true;
       shown.innerHTML = "";
       const line = document.createElement("p");
       line.className = "rz-refused";
@@ -168,32 +145,16 @@
       refuse(words);
     }
 
-    function reveal(text) {
-      revealed = true;
-      guessText = text;
-      say();
-      update();
-      save();
-    }
-
     let saving;
     function save() { // not for each step of a slider: browsers limit how often an address may change
       clearTimeout(saving);
       saving = setTimeout(() => {
         const url = new URL(location.href);
         for (const field of fields) url.searchParams.set(`${spec.name}.${field.spec.name}`, field.text());
-        if (revealed) url.searchParams.set(`${spec.name}.guess`, guessText);
         history.replaceState(history.state, "", url);
       }, 250);
     }
 
-    form.addEventListener("submit", event => {
-      event.preventDefault();
-      const text = guess.value.trim(), fine = guess.tagName === "SELECT" ? text !== "" : read(text) >= 0;
-      guessWrong.textContent = fine ? "" : guess.tagName === "SELECT" ? "Choose one." : `Give a number of ${spec.unit}, 0 or more, in digits: 1000 or 2.5`;
-      if (fine) reveal(text);
-    });
-    form.querySelector("button[type=button]").addEventListener("click", () => { guessWrong.textContent = ""; reveal(""); });
     find(".rz-fields").addEventListener("input", () => { update(); save(); });
     const use = () => { if (!started && !wanted && !asking) update(); }; // the first use starts Python
     box.addEventListener("focusin", use, { once: true });
@@ -202,10 +163,7 @@
     const kept = new URL(location.href).searchParams, key = field => `${spec.name}.${field.spec.name}`;
     for (const field of fields) field.set(kept.get(key(field)) ?? field.spec.start); // whatever the browser kept
     box.classList.add("rz-live");
-    find(".rz-fields").hidden = form.hidden = false;
-    guess.value = guessText = kept.get(`${spec.name}.guess`) || "";
-    if (guess.value !== guessText || (guessText && guess.tagName === "INPUT" && !(read(guessText) >= 0))) guess.value = guessText = "";
-    revealed = kept.has(`${spec.name}.guess`);
+    find(".rz-fields").hidden = false;
     if (fields.some(field => kept.has(key(field)))) update();
     else fromGrid({ shown: fields.map(field => field.read().shown) });
   }

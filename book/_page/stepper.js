@@ -92,7 +92,7 @@
     const controls = box.querySelector(".rz-controls"), view = box.querySelector(".rz-view");
     const status = box.querySelector(".rz-status"), menu = controls.querySelector("select");
     const [ranks, round] = controls.querySelectorAll("input");
-    const buttons = Array.from(controls.querySelectorAll("button")); // first, back, next, last
+    const buttons = Array.from(controls.querySelectorAll("span button")); // first, back, next, last
     view.innerHTML = '<figure class="rz-figure"><div class="rz-scroll" tabindex="0"></div></figure>';
     const figure = view.querySelector(".rz-scroll"); // stays, so that a narrow screen keeps its place
     let wanted = data.start[1], played; // how many ranks were asked for; an algorithm may not take as many

@@ -22,7 +22,6 @@ from tests.conftest import needs_browser
 from tests.page_site import elsewhere, extension, make_site, watched, write_page
 
 NAMES = ("does_it_fit", "will_it_overlap", "which_all_reduce", "what_a_run_costs")
-GUESSES = {"does_it_fit": "40", "will_it_overlap": "3000", "which_all_reduce": "ring", "what_a_run_costs": "1e3"}
 FIGURES = {name: getattr(questions, name)() for name in NAMES}
 
 
@@ -57,26 +56,43 @@ def test_memory_is_that_of_the_memory_formulas():
     assert full["verdict"] == "It fits."
 
 
-def test_overlap_is_that_of_the_overlap_formulas():
-    rows = rows_of(functions.will_it_overlap("H100", 0.4, 50e9, 16, 4096))
-    flat = overlap.min_tokens_for_data_parallel(0.4 * 989e12, 8 * 50e9, 128)  # eight cards of a node carry the rings
-    assert rows["tokens a GPU needs: data parallel, ZeRO-3"] == flat
-    assert rows["all-reduce over backward pass"] == pytest.approx(flat / 4096)
-    assert functions.will_it_overlap("H100", 0.4, 50e9, 16, flat * 1.01)["verdict"].startswith("The all-reduce hides")
-    assert functions.will_it_overlap("H100", 0.4, 50e9, 16, flat * 0.99)["verdict"].startswith("The all-reduce takes")
-    machine = dgx("DGX H100", 16)
-    assert rows_of(functions.will_it_overlap("H100", 1, 50e9, 16, 1))[
-        "tokens a GPU needs: data parallel, ZeRO-3"
-    ] == pytest.approx(
-        overlap.min_tokens_for_data_parallel(machine.peak_flops, machine.effective_bandwidth("all_reduce"), 128)
+NEEDED = "tokens a micro-batch needs: data parallel"
+
+
+def overlapping(gpu="H100", reached=0.4, bandwidth=50e9, machines=16, piece=25e6, tokens=4096, micro_batches=8):
+    return functions.will_it_overlap(gpu, reached, bandwidth, machines, piece, tokens, micro_batches)
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 16, 128])
+@pytest.mark.parametrize("piece", [25e6, 400e6])
+def test_overlap_is_that_of_the_overlap_formulas_on_the_machine_of_the_schedules(nodes, piece):
+    rows, machine = rows_of(overlapping(machines=nodes, piece=piece)), dgx("DGX H100", nodes)
+    flops, ranks = 0.4 * machine.peak_flops, machine.ranks
+    of_pieces, of_all = (machine.effective_bandwidth("all_reduce", size=size) for size in (piece, math.inf))
+    gathered = machine.effective_bandwidth("all_gather", size=piece)
+    assert rows[NEEDED] == pytest.approx(overlap.min_tokens_for_data_parallel(flops, of_pieces, ranks))
+    least = overlap.min_tokens_for_data_parallel(flops, of_all, ranks)
+    assert rows["with one buffer of any size, no latency"] == pytest.approx(least)
+    assert rows["ZeRO-3"] == pytest.approx(overlap.min_tokens_for_zero3(flops, gathered, ranks))
+    assert rows["all-reduce of a piece"] == pytest.approx(1e6 * machine.seconds("all_reduce", piece))
+    ratio = rows["communication over computing: data parallel"]
+    assert ratio == pytest.approx(rows[NEEDED] / 4096)
+    assert least <= rows[NEEDED]
+
+
+def test_overlap_says_whether_it_hides_and_for_how_long_a_step_waits():
+    needed = rows_of(overlapping())[NEEDED]
+    assert overlapping(tokens=needed * 1.01)["verdict"].startswith("The all-reduce hides")
+    assert overlapping(tokens=needed * 0.99)["verdict"].startswith("The all-reduce takes longer")
+    waits = [rows_of(overlapping(tokens=needed / 2, micro_batches=m)) for m in (1, 10)]
+    once, ten = (
+        [rows[f"waiting, but for the last piece: {how}"] for how in ("data parallel", "ZeRO-3")] for rows in waits
     )
-    of_nvlink = overlap.min_tokens_for_data_parallel(0.4 * 989e12, 450e9, 128)  # a faster network changes no more
-    assert (
-        rows_of(functions.will_it_overlap("H100", 0.4, 100e9, 16, 4096))["tokens a GPU needs: data parallel, ZeRO-3"]
-        == of_nvlink
-    )
+    assert once[0] == pytest.approx(100 * 2 / 3)  # a backward pass is two thirds of the computing
+    assert ten[0] == pytest.approx(once[0] / 10)  # one all-reduce a step, however many micro-batches
+    assert ten[1] == once[1]  # gathers in each of them
     with pytest.raises(ValueError, match="gpu is 'T4'; it has no NVLink"):
-        functions.will_it_overlap("T4", 0.4, 50e9, 16, 4096)
+        overlapping(gpu="T4")
 
 
 @pytest.mark.parametrize("ranks", [2, 6, 8, 48, 1000])
@@ -175,10 +191,10 @@ def test_every_state_of_the_grid_is_there(name):
 def test_a_start_or_a_grid_that_a_field_does_not_have_is_refused():
     fields = {"gpu": Choice("GPU", ["A100", "H100"], "H200")}
     with pytest.raises(ValueError, match="gpu has 'H200', which is not among its values"):
-        calculator(functions.does_it_fit, fields, question="?")
+        calculator(functions.does_it_fit, fields)
     fields = {"world_size": Number("GPUs", powers_of_two(1, 8), 4, grid=[3])}
     with pytest.raises(ValueError, match="world_size has 3, which is not among its values"):
-        calculator(functions.does_it_fit, fields, question="?")
+        calculator(functions.does_it_fit, fields)
 
 
 def test_a_page_with_all_of_them_is_small():
@@ -203,10 +219,7 @@ def site(tmp_path_factory):
         "alpha": Number("latency", [0, 1, 5], 5, "µs", scale=1e-6),
         "bandwidth": Number("bandwidth", round_numbers(1, 100), 50, "GB/s", scale=1e9),
     }
-    figure = calculator(
-        functions.which_all_reduce, all_reduce, question="Which is fastest?", guesses=functions.ALL_REDUCES
-    )
-    write_page(site / "from_nothing.html", figure)
+    write_page(site / "from_nothing.html", calculator(functions.which_all_reduce, all_reduce))
     return site
 
 
@@ -231,12 +244,6 @@ def visit(browser, site):
 
 def box_of(page, name):
     return page.locator(f"#rz-{name}")
-
-
-def guess(box, text):
-    field = box.locator(".rz-guess input, .rz-guess select")
-    field.select_option(text) if field.evaluate("f => f.tagName") == "SELECT" else field.fill(text)
-    box.get_by_role("button", name="Compare").click()
 
 
 def when_said(page, name, words):
@@ -308,33 +315,21 @@ def test_nothing_is_loaded_before_the_first_use_and_nothing_from_elsewhere(visit
 
 
 @needs_browser
-def test_the_guess_comes_first_and_stands_beside_the_answer(visit):
+def test_the_starting_result_is_there_at_once(visit):
     page = visit("all.html")
     page.wait_for_selector(".rz-live")
-    for i, name in enumerate(NAMES):
+    for name in NAMES:
         box = box_of(page, name)
-        assert not box.locator(".rz-answer").is_visible()
-        assert box.locator(".rz-status").text_content() == ""
-        box.get_by_role("button", name="Compare").click()
-        assert box.locator(".rz-guess .rz-wrong").text_content() != ""
-        assert not box.locator(".rz-answer").is_visible()
-        guess(box, GUESSES[name])
-        assert box.locator(".rz-guess .rz-wrong").text_content() == ""
-        said = box.locator(".rz-guessed").text_content()
-        assert said.startswith(f"Your guess: {GUESSES[name]}")
-        assert any(f"The answer: {state['answer_says']}." in said for state in spec_of(FIGURES[name])["states"])
         assert box.locator(".rz-view svg").is_visible()
-        assert not any(box_of(page, later).locator(".rz-answer").is_visible() for later in NAMES[i + 1 :])
-    box.get_by_role("button", name="Show without a guess").click()
-    assert box.locator(".rz-view svg").is_visible()
-    assert not box.locator(".rz-guessed").is_visible()
+        assert box.locator(".rz-view table").is_visible()
+        starts = [state["says"] for state in spec_of(FIGURES[name])["states"]]
+        assert box.locator(".rz-status").text_content() in starts
 
 
 @needs_browser
 def test_a_slider_redraws_the_plot_with_what_python_computes(visit):
     page = visit("will_it_overlap.html")
     box = box_of(page, "will_it_overlap")
-    guess(box, "1000")
     slider = box.get_by_label("network, each GPU, slider")
     before = box.locator("svg").inner_html()
     slider.focus()
@@ -342,12 +337,12 @@ def test_a_slider_redraws_the_plot_with_what_python_computes(visit):
     text = box.get_by_label("network, each GPU", exact=True)
     assert text.input_value() == "60"
     assert slider.get_attribute("aria-valuetext") == "60 GB/s"
-    needed = overlap.min_tokens_for_data_parallel(0.4 * 989e12, 450e9, 128)  # now NVLink is the slower one
+    needed = overlapping(bandwidth=60e9, machines=8, tokens=8192)["answer"]
     when_said(page, "will_it_overlap", f"{needed:,.0f} tokens")
     assert box.locator("svg").inner_html() != before
     assert not box.locator(".rz-note").is_visible()
     text.fill("37.5")  # between two of the slider's places
-    needed = overlap.min_tokens_for_data_parallel(0.4 * 989e12, 8 * 37.5e9, 128)
+    needed = overlapping(bandwidth=37.5e9, machines=8, tokens=8192)["answer"]
     when_said(page, "will_it_overlap", f"{needed:,.0f} tokens")
     assert slider.get_attribute("aria-valuetext") == "37.5 GB/s"
 
@@ -356,7 +351,6 @@ def test_a_slider_redraws_the_plot_with_what_python_computes(visit):
 def test_the_address_is_the_calculation(visit):
     page = visit("all.html?q=kept#rz-does_it_fit")
     box = box_of(page, "does_it_fit")
-    guess(box, "40")
     box.get_by_label("ZeRO stage").select_option("3")
     box.get_by_label("GPUs", exact=True).fill("100")
     other = box_of(page, "what_a_run_costs")
@@ -366,7 +360,6 @@ def test_the_address_is_the_calculation(visit):
     address = urlparse(page.url)
     kept = parse_qs(address.query)
     assert (kept["does_it_fit.stage"], kept["does_it_fit.world_size"], kept["q"]) == (["3"], ["100"], ["kept"])
-    assert "what_a_run_costs.guess" not in kept
     assert address.fragment == "rz-does_it_fit"
 
     again = visit(page.url)
@@ -376,16 +369,13 @@ def test_the_address_is_the_calculation(visit):
             twin = box_of(again, name).locator(f'[name="{label}"], [aria-label="{label}"]')
             assert twin.input_value() == field.input_value(), label
     wanted = functions.does_it_fit("GPT-3 6.7B", "A100", 3, 100, 2, 2048, "selective")["answer"]
-    when_said(again, "does_it_fit", f"Your guess: 40 GB. The answer: {wanted:.3g} GB")
-    assert not box_of(again, "what_a_run_costs").locator(".rz-answer").is_visible()
+    when_said(again, "does_it_fit", f"on one GPU: {wanted:.3g} GB")
     assert "which_all_reduce" not in again.url
 
 
 @needs_browser
 def test_nonsense_in_the_address_is_refused_as_in_a_field(visit):
-    page = visit(
-        "all.html?does_it_fit.world_size=many&does_it_fit.gpu=H9&does_it_fit.guess=heavy&which_all_reduce.guess=x"
-    )
+    page = visit("all.html?does_it_fit.world_size=many&does_it_fit.gpu=H9")
     box = box_of(page, "does_it_fit")
     assert (
         "give a whole number from 1 to 16,384"
@@ -393,8 +383,6 @@ def test_nonsense_in_the_address_is_refused_as_in_a_field(visit):
     )
     assert box.get_by_label("GPU", exact=True).evaluate("s => s.selectedOptions[0].text") == "A100"
     assert box.locator(".rz-view table, .rz-view svg").count() == 0
-    assert not box.locator(".rz-guessed").is_visible()
-    assert not box_of(page, "which_all_reduce").locator(".rz-guessed").is_visible()
 
 
 ONE_AFTER_THE_OTHER = """(field, texts) => texts.forEach(text => {
@@ -407,7 +395,6 @@ ONE_AFTER_THE_OTHER = """(field, texts) => texts.forEach(text => {
 def test_nonsense_in_a_field_shows_what_it_takes_and_no_result(visit):
     page = visit("does_it_fit.html")
     box = box_of(page, "does_it_fit")
-    guess(box, "40")
     field, wrong = box.get_by_label("GPUs", exact=True), box.locator("#rz-does_it_fit-world_size-wrong")
     assert wrong.get_attribute("role") == "alert"
     assert wrong.get_attribute("id") in field.get_attribute("aria-describedby")
@@ -418,7 +405,6 @@ def test_nonsense_in_a_field_shows_what_it_takes_and_no_result(visit):
         box.get_by_label("ZeRO stage").select_option("2")  # another field does not bring a result back
         page.evaluate("ringzero.python.exec('result = 1')")  # whatever was asked before has been answered
         assert box.locator(".rz-view table, .rz-view svg").count() == 0, text
-        assert not box.locator(".rz-guessed").is_visible(), text
         field.fill("16")
         when_said(page, "does_it_fit", "It fits.")
     field.evaluate(ONE_AFTER_THE_OTHER, ["17", "?"])  # Python still computes 17 when the field is already wrong
@@ -434,7 +420,6 @@ def test_nonsense_in_a_field_shows_what_it_takes_and_no_result(visit):
 def test_what_the_formulas_refuse_stands_beside_the_field(visit):
     page = visit("from_nothing.html")
     box = box_of(page, "which_all_reduce")
-    guess(box, "ring")
     box.get_by_label("latency", exact=True).fill("0")  # the field takes it, the formula does not
     page.wait_for_function("document.querySelector('#rz-which_all_reduce-alpha-wrong').textContent")
     assert box.locator("#rz-which_all_reduce-alpha-wrong").inner_text() == "alpha is 0; give a number above 0"
@@ -457,27 +442,18 @@ def test_a_keyboard_is_enough(visit):
     box = box_of(page, name)
     box.locator("select").first.focus()
     order = []
-    for _ in range(12):
+    for _ in range(13):
         order.append(page.evaluate(FOCUSED))
         page.keyboard.press("Tab")
     fields = [field["label"] for field in spec_of(FIGURES[name])["fields"]]
     tabbed = [fields[0]] + [each for label in fields[1:] for each in (label, f"{label}, slider")]
-    assert order == [
-        *tabbed,
-        "How many tokens does a GPU need in a step, so that the all-reduce hides?",
-        "Compare",
-        "Show without a guess",
-    ]
+    assert order == tabbed
     for control in box.locator("input:not([type=range]), select").all():
         assert control.evaluate("c => c.labels.length") == 1
-    box.locator(".rz-guess input").focus()
-    page.keyboard.type("500")
-    page.keyboard.press("Enter")
-    when_said(page, name, "Your guess: 500 tokens")
     assert box.locator(".rz-status").get_attribute("aria-live") == "polite"
     box.get_by_label("GPU", exact=True).focus()
     page.keyboard.type("B200")
-    needed = overlap.min_tokens_for_data_parallel(0.4 * 2250e12, 8 * 50e9, 128)
+    needed = overlapping("B200", machines=8, tokens=8192)["answer"]
     when_said(page, name, f"{needed:,.0f} tokens")
 
 
@@ -485,18 +461,17 @@ def test_a_keyboard_is_enough(visit):
 def test_without_python_the_nearest_of_the_grid_is_shown_and_said_to_be(visit):
     page = visit("no_engine.html")
     box = box_of(page, "will_it_overlap")
-    guess(box, "3000")
     assert not box.locator(".rz-note").is_visible()
-    tokens = box.get_by_label("tokens a GPU in a step", exact=True)
-    tokens.fill("5000")
+    tokens = box.get_by_label("tokens of a micro-batch", exact=True)
+    tokens.fill("9000")
     note = box.locator(".rz-note")
     assert note.is_visible()
     assert note.inner_text().startswith("Python does not run here. Nearest values that this page carries. For GPU H100")
-    assert "tokens a GPU in a step 4,096 tokens" in note.inner_text()
-    assert box.locator("svg text").filter(has_text="4,096").count() == 1
-    tokens.fill("16384")
+    assert "tokens of a micro-batch 8,192 tokens" in note.inner_text()
+    assert box.locator("svg text").filter(has_text="8,192").count() == 1
+    tokens.fill("32768")
     assert not note.is_visible()
-    assert box.locator("svg text").filter(has_text="16,384").count() == 1
+    assert box.locator("svg text").filter(has_text="32,768").count() == 1
 
 
 @needs_browser
@@ -507,7 +482,7 @@ def test_without_a_script_the_starting_view_stays(visit):
         assert box.locator(".rz-view svg").is_visible()
         assert box.locator(".rz-view table").is_visible()
         assert box.locator(".rz-note").inner_text().startswith("For ")
-        assert not box.locator(".rz-fields, .rz-guess").filter(visible=True).count()
+        assert not box.locator(".rz-fields").is_visible()
 
 
 @needs_browser
@@ -519,7 +494,7 @@ def test_on_paper_the_answer_stands_with_its_values(visit):
         box = box_of(page, name)
         assert box.locator(".rz-view svg").is_visible()
         assert box.locator(".rz-note").inner_text().startswith("For ")
-        assert not box.locator(".rz-fields, .rz-guess").filter(visible=True).count()
+        assert not box.locator(".rz-fields").is_visible()
 
 
 TEXTS = """() => [...document.querySelectorAll('.rz-calculator :is(svg text, th, td, p, label, button, .rz-unit)')]
@@ -537,8 +512,6 @@ def as_hex(color):
 @pytest.mark.parametrize(("mode", "paper"), [("light", "#ffffff"), ("dark", "#121212")])
 def test_in_light_and_dark_and_on_a_telephone_it_can_be_read(visit, mode, paper):
     page = visit("all.html", color_scheme=mode, viewport={"width": 390, "height": 800})
-    for name in NAMES:
-        guess(box_of(page, name), GUESSES[name])
     texts = page.evaluate(TEXTS)
     assert len(texts) > 100
     for text in texts:

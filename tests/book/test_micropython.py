@@ -81,6 +81,7 @@ COUNTS = [
     "chunks",
     "count",
     "gpus",
+    "gpus_per_node",
     "heads",
     "hidden",
     "kv_heads",
@@ -99,6 +100,7 @@ COUNTS = [
     "world_size",
     "ffn",
     "lanes",
+    "machines",
     "ranks_per_node",
 ]
 AMOUNTS = [
@@ -113,6 +115,7 @@ AMOUNTS = [
     "flops",
     "flops_per_token",
     "gamma",
+    "inside",
     "inside_bandwidth",
     "largest_layer_params",
     "mask_bytes",
@@ -120,6 +123,8 @@ AMOUNTS = [
     "memory_bytes",
     "params",
     "peak_flops",
+    "piece",
+    "port",
     "seconds",
     "size",
     "tokens_per_second",

@@ -98,9 +98,10 @@ def show(browser, tmp_path):
     contexts, complaints = [], []
 
     def open_page(figure, **options):
-        style, script = ((PAGE / name).as_uri() for name in ("ringzero.css", "stepper.js"))
-        head = f'<!doctype html><meta charset="utf-8"><title>t</title><link rel="stylesheet" href="{style}">'
-        (tmp_path / "page.html").write_text(f'{head}<main>{figure.html}</main><script src="{script}"></script>')
+        head = '<!doctype html><meta charset="utf-8"><title>t</title>'
+        head += f'<link rel="stylesheet" href="{(PAGE / "ringzero.css").as_uri()}">'
+        scripts = "".join(f'<script src="{(PAGE / name).as_uri()}"></script>' for name in ("stepper.js", "play.js"))
+        (tmp_path / "page.html").write_text(f"{head}<main>{figure.html}</main>{scripts}")
         contexts.append(browser.new_context(**options))
         page = contexts[-1].new_page()
         page.on("console", lambda m: complaints.append(m.text))
@@ -199,6 +200,19 @@ def press(page, button):
 
 def status(page):
     return page.locator(".rz-status").text_content()
+
+
+@needs_browser
+def test_play_goes_to_the_last_round_and_from_there_begins_again(show):
+    page = show(stepper("all_gather", start=("ring", 3)))
+    press(page, "Play")
+    page.get_by_text("round 2 of 2: ", exact=False).wait_for(state="attached")
+    page.get_by_role("button", name="Play").wait_for()  # it said Stop while it moved
+    press(page, "Play")
+    assert "round 0 of 2" in status(page)
+    page.get_by_role("button", name="Stop").wait_for()
+    press(page, "Stop")
+    page.get_by_role("button", name="Play").wait_for()
 
 
 @needs_browser

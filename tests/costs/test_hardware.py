@@ -9,6 +9,7 @@ def test_every_row_is_complete_dated_and_sourced():
     for name, row in hw.GPUS:
         assert 2016 <= row["year"] <= 2026, name
         assert len(row["source"]) > 10, name
+        assert row["memory_kind"][:3] in ("HBM", "GDD"), name
         assert min(row["tflops"], row["memory_gb"], row["memory_gb_per_s"]) > 0, name
         hw.pcie(row["pcie_generation"])
     for _, row in hw.NODES:
@@ -52,6 +53,8 @@ def test_a_gpu_is_found_by_the_names_it_goes_by(name):
     assert hw.gpu(name) is dict(hw.GPUS)["H100"]
     assert hw.gpu("NVIDIA H100 PCIe") is dict(hw.GPUS)["H100 PCIe"]
     assert hw.gpu("Tesla V100-SXM2-32GB") is dict(hw.GPUS)["V100"]
+    assert hw.gpu("NVIDIA A100-SXM4-40GB") is dict(hw.GPUS)["A100 40GB"]
+    assert hw.gpu("NVIDIA A100-SXM4-80GB") is dict(hw.GPUS)["A100"]
 
 
 @pytest.mark.parametrize(

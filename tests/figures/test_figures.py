@@ -190,6 +190,14 @@ def test_chart_names_its_lines_for_a_telephone_too():
     assert "rz-legend" not in alone.html
 
 
+def test_lines_that_meet_at_their_ends_are_named_where_they_begin():
+    lines = {"ring": ([1, 100], [9, 10]), "tree": ([1, 100], [1, 10])}
+    drawn = svg_of(chart(lines, x="x", y="y", title="t", named_at="start"))
+    names = {text.text: text for text in drawn.iter(f"{SVG}text") if text.get("class") == "name"}
+    assert list(names) == ["ring", "tree"]
+    assert float(names["ring"].get("y")) < float(names["tree"].get("y")) - 15
+
+
 def test_chart_rejects_a_style_for_no_series():
     with pytest.raises(ValueError, match="typo"):
         chart({"a": ([1], [1])}, x="x", y="y", title="t", styles={"typo": "points"})
@@ -245,6 +253,16 @@ def test_explore_rejects_a_default_that_is_not_a_state():
         explore(lambda n: table([(n,)]), {"n": [1, 2]}, default={"n": 3})
     with pytest.raises(ValueError, match="m"):
         explore(lambda n: table([(n,)]), {"n": [1, 2]}, default={"m": 1})
+
+
+def test_a_slider_that_plays_has_a_button_behind_it():
+    draw = {"fn": lambda n, how: table([(n, how)]), "controls": {"n": [1, 2], "how": ["a", "b"]}}
+    assert re.search(
+        r'<output>1</output></label><button type="button" class="rz-play">Play', explore(**draw, plays="n").html
+    )
+    assert "rz-play" not in explore(**draw).html
+    with pytest.raises(ValueError, match="plays is 'how'; it is one of the sliders n"):
+        explore(**draw, plays="how")
 
 
 def test_before_after_marks_what_changed():

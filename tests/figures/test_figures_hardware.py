@@ -1,14 +1,17 @@
-"""The figures of chapters 0, 3 and 5: a node and its cluster, a ring that moves, a buffer cut into slots."""
+"""The figures of chapters 0, 3, 4 and 5: nodes, networks and trees over ranks, a ring that moves, a buffer in slots."""
 
 import re
 import xml.etree.ElementTree as ET
-from itertools import combinations
+from itertools import combinations, permutations
 
 import pytest
 
 from ringzero.collectives.ring import ring_all_gather, ring_all_reduce
 from ringzero.costs.page import hardware
+from ringzero.network import mesh, torus
 from ringzero_course.figures.circling import TALL, circle
+from ringzero_course.figures.networks import board_and_cube, spine_leaf, torus_and_mesh
+from ringzero_course.figures.tree_pairs import two_trees
 from ringzero_course.figures.wiring import node_and_cluster
 from ringzero_course.figures.zooming import BAR, zoom
 
@@ -118,3 +121,62 @@ def test_text_has_the_colour_of_the_page_or_of_its_box():
     for figure in (node_and_cluster(), circle(ring_all_reduce(4), 2), zoom(ROWS, title="Cut twice")):
         for text in re.findall(r"<text[^>]*>", figure.html):
             assert ("fill=" in text) == ('class="chunk"' in text), text
+
+
+@pytest.mark.parametrize("oversubscription", [1, 4])
+def test_uplinks_carry_what_the_oversubscription_leaves(oversubscription):
+    figure = spine_leaf(oversubscription, leaves=4, nodes_per_leaf=4, cards=8, spines=2)
+    assert len(parts(figure, "rect", "switch")) == 6
+    assert len(parts(figure, "rect", "node")) == 16
+    up, down = (parts(figure, "line", kind) for kind in ("uplink", "downlink"))
+    assert len(up) == 8
+    assert len(down) == 16
+    carried = 4 * 8 * hardware.infiniband("NDR")
+    assert f"{carried:,.0f} GB/s" in words(figure)
+    assert f"{carried / oversubscription:,.0f} GB/s" in words(figure)
+    thick = [float(line.get("stroke-width")) for line in (up[0], down[0])]
+    shares = carried / oversubscription / 2, carried / 4  # of an uplink, of a node's links
+    assert (thick[0] / thick[1]) ** 2 == pytest.approx(shares[0] / shares[1], rel=0.02)
+
+
+@pytest.mark.parametrize("given", [{"oversubscription": 0.5}, {"leaves": 5}, {"spines": 0}])
+def test_a_fabric_that_does_not_fit_is_refused(given):
+    with pytest.raises(ValueError, match="1 or more|room for 4"):
+        spine_leaf(**given)
+
+
+def test_a_torus_and_a_mesh_have_the_wires_of_their_topologies():
+    figure, sides = torus_and_mesh(3, 4), (3, 4)
+    wires, around = len(parts(figure, "line", "wire")), len(parts(figure, "path", "around"))
+    directed = [len(topology(sides, 1, 1).alpha) for topology in (torus, mesh)]
+    used = [len({link for pair in permutations(range(12), 2) for link in topology(sides, 1, 1).path(*pair)})
+            for topology in (torus, mesh)]  # fmt: skip
+    assert directed[0] == used[0] == 2 * (wires // 2 + around)
+    assert used[1] == 2 * (wires // 2)
+    assert len(parts(figure, "circle", "rank")) == 2 * 12
+    with pytest.raises(ValueError, match="room"):
+        torus_and_mesh(2, 4)
+
+
+def test_a_board_s_chips_have_six_links_each():
+    figure = board_and_cube()
+    assert len(parts(figure, "rect", "chip")) == 4
+    assert 2 * len(parts(figure, "line", "wire")) + len(parts(figure, "line", "out")) == 4 * 6
+    assert len(parts(figure, "circle", "of-cube")) == 64
+
+
+@pytest.mark.parametrize("ranks", [3, 7, 15])
+def test_each_rank_but_the_root_is_a_leaf_of_one_tree_at_least(ranks):
+    figure = two_trees(ranks)
+    assert len(parts(figure, "g", "edge")) == 2 * (ranks - 1)
+    assert [text.text for text in parts(figure, "text", "chunk")] == 2 * [f"{rank}" for rank in range(ranks)]
+    (said,) = [element.text for element in parts(figure, "desc")]
+    senders = [{int(one) for one in re.findall(r"(\d+) to", half)} for half in said.split(";")]
+    assert senders[0] & senders[1] == {0}
+    assert senders[0] | senders[1] == set(range(ranks))
+
+
+@pytest.mark.parametrize("ranks", [1, 8, 17])
+def test_trees_that_do_not_fit_are_refused(ranks):
+    with pytest.raises(ValueError, match="odd number"):
+        two_trees(ranks)

@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 import ringzero
 from ringzero.costs.page import memory as mem
 from ringzero.record import memory
-from ringzero.record.memory import KINDS, MemoryTimeline
+from ringzero.record.memory import KINDS, History, MemoryTimeline
 from ringzero_course import figures
 from tests.small_transformers import Block, Gpt, kept_for_backward, params
 
@@ -416,6 +416,14 @@ def test_figure_shows_kinds_marks_and_the_peak():
     tops = [float(y) for y in re.findall(r"V([\d.]+)", next(svg.iter(f"{SVG}path")).get("d"))]
     assert min(tops) == pytest.approx(34, abs=0.1), "the peak reaches the top"
     assert figure.html == figures.memory_timeline(train(*gpt()).history(), caption="Two steps.").html
+
+
+def test_names_of_phases_that_are_near_stand_on_two_lines():
+    marks = [("backward", 60), ("step", 100), ("forward", 110)]
+    history = History({"parameters": [4] * 200}, (0.0,) * 200, tuple(marks))
+    texts = svg_of(figures.memory_timeline(history)).iter(f"{SVG}text")
+    heights = {text.text: float(text.get("y")) for text in texts if text.text in dict(marks)}
+    assert heights["backward"] == heights["step"] > heights["forward"]
 
 
 def test_two_figures_on_one_scale():

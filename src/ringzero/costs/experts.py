@@ -36,7 +36,7 @@ def min_tokens_for_moe_data_parallel(
     world_size: int | None = None,
     bytes_per_element: float = 2,
 ) -> float:
-    """Tokens a GPU needs in a step so that the gradients of all experts hide. None: very many ranks."""
+    """Tokens a GPU needs in a micro-batch so that the gradients of all experts hide. None: very many ranks."""
     positive(experts=experts, active_experts=active_experts)
     if active_experts > experts:
         raise ValueError(f"active_experts is {active_experts}; a token visits at most all experts, {experts}")

@@ -66,7 +66,7 @@ def min_tokens_for_mixed(
     bytes_per_element: float = 2,
     concurrent: bool = False,
 ) -> float:
-    """Tokens a GPU needs in a step so that all communication hides, at the best degree of each.
+    """Tokens a GPU needs in a micro-batch so that all communication hides, at the best degree of each.
 
     2 b^2 F^2 / (m ffn Bz Bt) for many ranks of either, a quarter of that if ``concurrent``: below what ZeRO-3 alone
     needs once the MLP is wide, because the square of F / B is over ``ffn``.

@@ -7,14 +7,14 @@ colours that stand out from both a white and a dark page.
 
 BLACK, WHITE = "#000000", "#ffffff"
 ORANGE, SKY, GREEN, YELLOW = "#e69f00", "#56b4e9", "#009e73", "#f0e442"
-BLUE, VERMILLION, PURPLE = "#0072b2", "#d55e00", "#cc79a7"
+BLUE, VERMILLION, PURPLE, GREY = "#0072b2", "#d55e00", "#cc79a7", "#999999"
 
-FILLS = (ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE)
+FILLS = (ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE, GREY)  # eight: as many as a node has GPUs
 LINES = (BLUE, VERMILLION, GREEN, PURPLE)
 
 
 def fill(index: int) -> str:
-    """The colour of rank or chunk ``index``; it repeats after seven, which is why everything is labelled too."""
+    """The colour of rank or chunk ``index``; it repeats after eight, which is why everything is labelled too."""
     return FILLS[index % len(FILLS)]
 
 

@@ -9,9 +9,8 @@ gives the machine under another protocol.
 """
 
 from ringzero.costs.page import hardware
+from ringzero.costs.page.hardware import NETWORK_ALPHA, NVLINK_ALPHA
 from ringzero.network.topology import Topology, bus, cluster, switch
-
-NVLINK_ALPHA, NETWORK_ALPHA = 3.4e-6, 14e-6
 
 
 def dgx_a100(nodes: int = 1, **fabric: object) -> Topology:

@@ -194,11 +194,11 @@ def of_gpus(gpu: str, nodes: int = 1, gpus_per_node: int = 8, infiniband: str = 
             raise ValueError(f"{given} is {share!r}; give a share of the peak, above 0 and at most 1")
     row, port = hardware.gpu(gpu), hardware.infiniband(infiniband) * 1e9 * fabric
     inside = (row["nvlink_gb_per_s"] or hardware.pcie(row["pcie_generation"])) * 1e9 * fabric
-    node = switch(gpus_per_node, machines.NVLINK_ALPHA, inside)
+    node = switch(gpus_per_node, hardware.NVLINK_ALPHA, inside)
     topologies = {
-        "all": machines.cluster(node, nodes, machines.NETWORK_ALPHA, port, nics=gpus_per_node),
+        "all": machines.cluster(node, nodes, hardware.NETWORK_ALPHA, port, nics=gpus_per_node),
         "node": node,
-        "nodes": switch(nodes, machines.NETWORK_ALPHA, port),
+        "nodes": switch(nodes, hardware.NETWORK_ALPHA, port),
     }
     return Machine(
         f"{nodes} x {gpus_per_node} {gpu}",
@@ -207,7 +207,7 @@ def of_gpus(gpu: str, nodes: int = 1, gpus_per_node: int = 8, infiniband: str = 
         flops=row["tflops"] * 1e12 * reached,
         memory_bandwidth=row["memory_gb_per_s"] * 1e9,
         collectives=priced(topologies, gpus_per_node),
-        message={"node": (machines.NVLINK_ALPHA, 1 / inside), "nodes": (machines.NETWORK_ALPHA, 1 / port)},
+        message={"node": (hardware.NVLINK_ALPHA, 1 / inside), "nodes": (hardware.NETWORK_ALPHA, 1 / port)},
         copies=hardware.pcie(row["pcie_generation"]) * 1e9,
         host_adam=ADAM_BYTES * gpus_per_node / HOST_BANDWIDTH,
         memory_bytes=row["memory_gb"] * 1e9,

@@ -66,6 +66,8 @@ PIECES = "pieces of the model a rank: not stated, 4 assumed"
 EXPERTS = "products in 8 bits, experts' messages to at most 4 nodes and hidden behind another micro-batch (DualPipe)"
 RUNS = (
     _megatron("GPT of 1.7B", 24, 2304, 24, 1, 1, 32, 512, 16, 137),
+    _megatron("GPT of 3.6B", 30, 3072, 32, 2, 1, 64, 512, 8, 138),
+    _megatron("GPT of 7.5B", 36, 4096, 32, 4, 1, 128, 512, 8, 142),
     _megatron("GPT of 18.4B", 40, 6144, 48, 8, 1, 256, 1024, 4, 135),
     _megatron("GPT of 39.1B", 48, 8192, 64, 8, 2, 512, 1536, 4, 138),
     _megatron("GPT of 76.1B", 60, 10240, 80, 8, 4, 1024, 1792, 2, 140),

@@ -72,20 +72,25 @@ def _stacked(held, xs, up, unit):
 
 
 def _marks(marks, across):
-    """A line where each phase ends, its name to the left of the line, out of the way of the one before."""
-    parts, last = [], LEFT - 8
+    """A line where each phase ends, its name to the left of the line, a line higher where another name is."""
+    parts, ends = [], [LEFT - 8, LEFT - 8]  # of the names so far, in the lower line and in the upper one
     for name, change in marks:
         x = across(change)
-        parts.append(svg.line(x, TOP - 18, x, BOTTOM, kind="phase", stroke_dasharray="3"))
-        if x - svg.LETTER * len(name) - 4 >= last:
-            parts.append(svg.text(x - 2, TOP - 12, name, "end"))
-            last = x
+        start = x - svg.LETTER * len(name) - 12
+        level = next((level for level, end in enumerate(ends) if start >= end), None)
+        top = TOP - 18 - 12 * (level or 0)
+        parts.append(svg.line(x, top, x, BOTTOM, kind="phase", stroke_dasharray="3"))
+        if level is not None:
+            parts.append(svg.text(x - 2, top + 6, name, "end"))
+            ends[level] = x
+        ends[0] = max(ends[0], x)  # no name lies over a line
     return parts
 
 
 def _names(labels):
     """Names on the right, as high as what they name or a line apart, and a line to it."""
     parts, x = [], LEFT + WIDTH
+    labels = sorted(labels, key=lambda label: -label[2])  # no line crosses another
     levels = axes.apart([-middle for _, _, middle in labels], -TOP, gap=16)  # from the bottom up
     for (kind, at, middle), level in zip(labels, levels, strict=True):
         y = -level

@@ -1,8 +1,8 @@
 """A calculator: a function of ``ringzero.costs.page`` behind labelled fields, which a page runs itself, in MicroPython.
 
 The page gets the view of the starting state as it would be printed, those of a small grid of states as JSON, and the
-fields, which ``book/_page/calculator.js`` brings to life: it asks for a guess, shows the grid's views until Python has
-started, and from then on what Python answers. Without the script the starting view stays.
+fields, which ``book/_page/calculator.js`` brings to life: it shows the grid's views until Python has started, and from
+then on what Python answers. Without the script the starting view stays.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -65,16 +65,13 @@ def calculator(
     fn: Callable[..., dict],
     fields: Mapping[str, Number | Choice],
     *,
-    question: str,
-    unit: str = "",
-    guesses: Sequence[str] = (),
     caption: str | None = None,
 ) -> Figure:
-    """Let the reader choose the arguments of ``fn``, guess its answer, and see it.
+    """Let the reader choose the arguments of ``fn``, and show its answer.
 
     ``fn`` is a function of ``ringzero.costs.page.calculators``, which describes what it returns; ``fields`` has a
-    Number or a Choice for each argument. ``question`` asks for the guess: a number in ``unit``, or one of the words
-    ``guesses``. The function's name names the calculator in the page's address, so a page has each once.
+    Number or a Choice for each argument. The function's name names the calculator in the page's address, so a page has
+    each once.
 
     Raises ValueError for a start or a grid that a field does not have.
     """
@@ -86,13 +83,11 @@ def calculator(
         "module": fn.__module__,
         "name": name,
         "fields": [_spec(*item, grid) for item, grid in zip(fields.items(), grids, strict=True)],
-        "unit": unit,
         "states": states,
     }
     inputs = "".join(_input(f"rz-{name}-{argument}", argument, field) for argument, field in fields.items())
     inside = (
-        f'<div class="rz-fields" hidden>{inputs}</div>{_guess(f"rz-{name}-guess", question, unit, guesses)}'
-        f'<div class="rz-answer"><p class="rz-guessed" hidden></p><div class="rz-view">{shown["html"]}</div></div>'
+        f'<div class="rz-fields" hidden>{inputs}</div><div class="rz-view">{shown["html"]}</div>'
         f'<p class="rz-status" aria-live="polite">{escape(shown["says"])}</p>'
         f'<p class="rz-note">{escape(shown["note"])}</p>'
     )
@@ -158,20 +153,3 @@ def _input(identifier, name, field):
         f'value="{list(field.stops).index(field.start)}" aria-valuetext="{_digits(field.start)} {escape(field.unit)}">'
     )
     return f'<div class="rz-field">{label}{text}{unit}{slider}{wrong}</div>'
-
-
-def _guess(identifier, question, unit, guesses):
-    if guesses:
-        options = "".join(f"<option>{escape(word)}</option>" for word in ("", *guesses))
-        field = f'<select id="{identifier}" aria-describedby="{identifier}-wrong">{options}</select>'
-    else:
-        field = (
-            f'<input type="text" inputmode="decimal" autocomplete="off" id="{identifier}" '
-            f'aria-describedby="{identifier}-unit {identifier}-wrong">'
-            f'<span class="rz-unit" id="{identifier}-unit">{escape(unit)}</span>'
-        )
-    return (
-        f'<form class="rz-guess" hidden><label for="{identifier}">{escape(question)}</label>{field}'
-        f'<button type="submit">Compare</button><button type="button">Show without a guess</button>'
-        f'<span class="rz-wrong" id="{identifier}-wrong" role="alert"></span></form>'
-    )

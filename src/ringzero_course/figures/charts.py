@@ -58,14 +58,17 @@ def chart(
     log: str = "",
     styles: Mapping[str, str] | None = None,
     ticks: Mapping[float, str] | None = None,
+    labels: Mapping[str, Sequence[str]] | None = None,
     caption: str | None = None,
     height: float = 290,
+    named_at: str = "end",
 ) -> Figure:
     """Draw ``series``, a dict of name to ``(xs, ys)``, with axes labelled ``x`` and ``y`` (write the unit in them).
 
     ``log`` is "", "x", "y" or "xy"; what such an axis cannot show is left out. ``styles`` gives a name "line" (as by
-    default), "dashed", "points" or "both". ``ticks`` maps positions on the x axis to their labels. ``height`` is that
-    of the plot, in pixels.
+    default), "dashed", "points" or "both". ``ticks`` maps positions on the x axis to their labels. ``labels`` gives a
+    name the words beside each of its points. ``height`` is that of the plot, in pixels. ``named_at`` "start" writes
+    each name above the line where it begins: for lines that meet at their ends.
 
     Raises ValueError when ``styles`` names a series that is not there.
     """
@@ -78,7 +81,7 @@ def chart(
         for i, name in enumerate(series)
     }
     nothing = [svg.text(2, TOP, "nothing to draw")]  # such as the losses of a run that diverged at once
-    parts = _plot(shown, looks, x, y, log, ticks, height) if shown else nothing
+    parts = _plot(shown, looks, x, y, log, ticks, height, named_at, labels or {}) if shown else nothing
     description = f"{y} against {x}: " + "; ".join(_in_words(name, *points) for name, points in series.items())
     drawn = svg.image(WIDTH, TOP + height + BELOW, title, description, parts)
     return frame(drawn, f"{title}. {description}", caption, _legend(looks))
@@ -90,21 +93,31 @@ def _points(xs, ys, log):
     return [(px, py) for px, py in points if (px > 0 or "x" not in log) and (py > 0 or "y" not in log)]
 
 
-def _plot(shown, looks, x, y, log, ticks, height):
-    bottom, right = TOP + height, WIDTH - 36 - svg.LETTER * max(map(len, shown))
+def _plot(shown, looks, x, y, log, ticks, height, named_at, labels):
+    beside = 36 + svg.LETTER * max(map(len, shown)) if named_at == "end" else 8
+    bottom, right = TOP + height, WIDTH - beside
     up = axes.around([py for points in shown.values() for _, py in points], bottom, TOP, "y" in log)
     left = 32 + svg.LETTER * max(len(_number(tick)) for tick in up.ticks())
     xs = [px for points in shown.values() for px, _ in points]
     across = axes.around([*xs, *(ticks or ())], left, right, "x" in log)
     parts = axes.plot(across, up, x, y, _number, ticks)
-    ends = []
+    ends, alone = [], len(shown) == 1 and labels  # its points have names, so it needs none
     for name, points in shown.items():
         places = [(across(px), up(py)) for px, py in points]
         parts.append(looks[name].draw(places, places))
-        ends.append((places[-1][1], name))
-    ends.sort()
+        for (px, py), words in zip(places, labels.get(name, ()), strict=False):
+            before = px + 8 + svg.LETTER * len(words) > (WIDTH if alone else right)
+            parts.append(svg.text(px + (-8 if before else 8), py, words, "end" if before else "start", halo=True))
+        ends.append((places[-1][1] if named_at == "end" else places[0][1] - 9, name))
+    ends = [] if alone else sorted(ends)
+    if named_at == "start":
+        for (_, name), level in zip(ends, axes.apart([start for start, _ in ends], bottom), strict=True):
+            parts.append(looks[name].draw([(left + 8, level), (left + 24, level)], [(left + 16, level)]))
+            parts.append(svg.text(left + 30, level, name, halo=True, kind="name"))
+        return parts
     for (end, name), level in zip(ends, axes.apart([end for end, _ in ends], bottom), strict=True):
-        parts.append(looks[name].draw([(right + 6, end), (right + 26, level)], [(right + 16, level)]))
+        parts.append(svg.line(right + 2, end, right + 12, level, looks[name].color, stroke_width=0.8))
+        parts.append(looks[name].draw([(right + 12, level), (right + 28, level)], [(right + 20, level)]))
         parts.append(svg.text(right + 32, level, name))
     return parts
 

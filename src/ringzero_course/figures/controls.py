@@ -11,6 +11,8 @@ from itertools import product
 
 from ringzero.drawing.figure import Figure, table
 
+PLAY = '<button type="button" class="rz-play">Play</button>'  # moves the slider before it: book/_page/play.js
+
 
 def explore(
     fn: Callable[..., Figure | tuple[Figure, Sequence[tuple]]],
@@ -18,15 +20,17 @@ def explore(
     *,
     default: Mapping[str, object] | None = None,
     labels: Mapping[str, str] | None = None,
+    plays: str | None = None,
     caption: str | None = None,
 ) -> Figure:
     """Call ``fn(**state)`` for every state of ``controls`` and let the reader choose among the results.
 
     ``controls`` maps each argument of ``fn`` to the list of its values: numbers become a slider, words a menu.
     ``fn`` returns a Figure, or ``(Figure, rows)`` with rows ``(what, value)`` for a small table below it.
-    ``default`` names the state to begin with (first values otherwise), ``labels`` the arguments in words.
+    ``default`` names the state to begin with (first values otherwise), ``labels`` the arguments in words. ``plays``
+    names a slider that gets a button "Play", which moves it on by itself.
 
-    Raises ValueError for a default that is not a state of the controls.
+    Raises ValueError for a default that is not a state of the controls, and for a ``plays`` that is no slider.
     """
     labels = {name: name.replace("_", " ") for name in controls} | dict(labels or {})
     names, values = list(controls), [list(v) for v in controls.values()]
@@ -34,10 +38,17 @@ def explore(
     for name, value in default.items():
         if value not in controls.get(name, ()):
             raise ValueError(f"default has {name}={value!r}, which is not a state of the controls {controls}")
+    if plays is not None and not _is_slider(controls.get(plays, "")):
+        raise ValueError(
+            f"plays is {plays!r}; it is one of the sliders {', '.join(n for n, v in controls.items() if _is_slider(v))}"
+        )
     every = list(product(*values))
     states = [_state(fn, labels, dict(zip(names, state, strict=True))) for state in every]
     shown = states[every.index(tuple(default[name] for name in names))]
-    inputs = "".join(_input(labels[name], choices, default[name]) for name, choices in zip(names, values, strict=True))
+    inputs = "".join(
+        _input(labels[name], choices, default[name]) + PLAY * (name == plays)
+        for name, choices in zip(names, values, strict=True)
+    )
     grid = {"sizes": [len(v) for v in values], "values": [[str(v) for v in vs] for vs in values], "states": states}
     inside = (
         f'<div class="rz-controls" hidden>{inputs}</div><div class="rz-view">{shown["html"]}</div>'
@@ -55,8 +66,12 @@ def _state(fn, labels, state):
     return {"html": figure.html + (table(rows).html if rows else ""), "says": says}
 
 
+def _is_slider(choices):
+    return all(isinstance(choice, (int, float)) for choice in choices) and bool(choices)
+
+
 def _input(label, choices, start):
-    if not all(isinstance(choice, (int, float)) for choice in choices):
+    if not _is_slider(choices):
         return f"<label>{escape(label)} {menu(choices, start)}</label>"
     return (
         f'<label>{escape(label)} <input type="range" min="0" max="{len(choices) - 1}" step="1" '

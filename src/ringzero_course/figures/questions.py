@@ -24,8 +24,6 @@ def does_it_fit() -> Figure:
     return calculator(
         calculators.does_it_fit,
         fields,
-        question="How many GB does one GPU need?",
-        unit="GB",
         caption="A GPT with dropout, trained by Adam in mixed precision: 16 bytes a parameter, of which each stage "
         "shards more. “selective” recomputes attention’s s × s matrices, as FlashAttention does. Memory lost between "
         "tensors, and what CUDA and NCCL take, come on top.",
@@ -33,28 +31,23 @@ def does_it_fit() -> Figure:
 
 
 def will_it_overlap() -> Figure:
-    """Communication against the backward pass over tokens a GPU, for data parallelism and HSDP."""
+    """Communication against computing over the tokens of a micro-batch, for data parallelism, ZeRO-3 and HSDP."""
     fields: Fields = {
         "gpu": Choice("GPU", GPUS, "H100"),
         "reached": Number("of its peak reached", list(range(1, 101)), 40, "%", scale=0.01),
         "bandwidth": Number("network, each GPU", round_numbers(1, 200), 50, "GB/s", scale=1e9),
-        "nodes": Number("nodes of 8 GPUs", powers_of_two(1, 4096), 16, whole=True, grid=[2, 16, 128]),
+        "machines": Number("nodes of 8 GPUs", powers_of_two(1, 4096), 8, whole=True, grid=[2, 8, 128]),
+        "piece": Number("bucket or layer", round_numbers(1, 10000), 25, "MB", scale=1e6, grid=[25, 400]),
         "tokens": Number(
-            "tokens a GPU in a step",
-            powers_of_two(64, 2**20),
-            4096,
-            "tokens",
-            whole=True,
-            grid=[1024, 4096, 16384, 65536],
+            "tokens of a micro-batch", powers_of_two(64, 2**20), 8192, "tokens", whole=True, grid=[2048, 8192, 32768]
         ),
+        "micro_batches": Number("micro-batches a step", list(range(1, 257)), 8, whole=True),
     }
     return calculator(
         calculators.will_it_overlap,
         fields,
-        question="How many tokens does a GPU need in a step, so that the all-reduce hides?",
-        unit="tokens",
         caption="bf16 gradients and parameters. The size of the model cancels: a model twice as large sends twice as "
-        "much and computes twice as long. The bandwidth is what a collective reaches, not what the link could.",
+        "much and computes twice as long. The first and the last piece are not counted: nothing hides them.",
     )
 
 
@@ -69,8 +62,6 @@ def which_all_reduce() -> Figure:
     return calculator(
         calculators.which_all_reduce,
         fields,
-        question="Which of the four is fastest?",
-        guesses=calculators.ALL_REDUCES,
         caption="Any rank reaches any other at full rate here. On a network where far ranks share links, halving and "
         "doubling loses: its first rounds send half of the buffer to the farthest rank.",
     )
@@ -89,8 +80,6 @@ def what_a_run_costs() -> Figure:
     return calculator(
         calculators.what_a_run_costs,
         fields,
-        question="How many days will it take?",
-        unit="days",
         caption="6 FLOP a parameter and token. A run that fails, waits or tries something out takes longer; MFU "
         "usually falls with the number of GPUs. For a mixture of experts give the parameters that a token meets.",
     )

@@ -18,7 +18,7 @@ BAR, GAP = 22, 12  # pixels: a bar, the space between two
 def view(module: str, name: str, given: dict) -> dict:
     """Call the function ``name`` of ``module`` with ``given`` and put what it returns into words and a drawing.
 
-    ``{"html": ..., "says": ..., "answer": ..., "answer_says": ...}``. Errors are those of the function.
+    ``{"html": ..., "says": ...}``. Errors are those of the function.
     """
     __import__(module)
     result = getattr(sys.modules[module], name)(**given)
@@ -31,8 +31,6 @@ def view(module: str, name: str, given: dict) -> dict:
         f'<figure class="rz-figure"><div class="rz-scroll" tabindex="0">{drawn}</div></figure>'
         f'<table class="rz-table"><tbody>{cells}</tbody></table>',
         "says": f"{result['verdict']} {facts}.",
-        "answer": result["answer"],
-        "answer_says": quantity(result["answer"], result["unit"]),
     }
 
 

@@ -14,7 +14,7 @@ from ringzero.collectives.algorithms import ALGORITHMS, options, world_sizes
 from ringzero.collectives.proof import verify
 from ringzero.drawing import palette
 from ringzero.drawing.figure import Figure
-from ringzero_course.figures.controls import menu, widget
+from ringzero_course.figures.controls import PLAY, menu, widget
 from ringzero_course.figures.space_time import spacetime
 
 LIMIT, DIGITS = 16, "0123456789abcdef"  # of ranks; a digit for each
@@ -58,7 +58,8 @@ def stepper(
     inside = (
         f'<div class="rz-controls" hidden><label>algorithm {names}</label>'
         '<label>ranks N <input type="range" min="0" step="1"> <output></output></label>'
-        f'<label>round <input type="range" min="0" step="1"> <output></output></label><span>{buttons}</span></div>'
+        f'<label>round <input type="range" min="0" step="1"> <output></output></label>{PLAY}'
+        f"<span>{buttons}</span></div>"
         f'<div class="rz-view">{whole.html}</div>'
         f'<p class="rz-status" aria-live="polite">{escape(whole.alt)}.</p>'
     )

@@ -4,8 +4,8 @@
 >>> fits["verdict"], round(fits["answer"], 1)
 ('It fits.', 4.8)
 
-Each function returns a dictionary. ``verdict`` is a sentence without numbers. ``answer`` is what a reader guesses, in
-``unit`` (a word has no unit). ``rows`` are ``(what, value, unit)``. ``plot`` is what to draw:
+Each function returns a dictionary. ``verdict`` is a sentence without numbers. ``answer`` is what the question asks for,
+in ``unit`` (a word has no unit). ``rows`` are ``(what, value, unit)``. ``plot`` is what to draw:
 
 lines    ``x`` and ``y`` name the axes, both logarithmic, ``series`` are ``(name, xs, ys)``, ``at`` is where on x we are
 bars     ``x`` names the axis, ``bars`` are ``(name, values)``, stacked, ``parts`` names the values, ``at`` is our bar
@@ -14,7 +14,7 @@ bars     ``x`` names the axis, ``bars`` are ``(name, values)``, stacked, ``parts
 everywhere in ``costs``; what is returned is in the unit that it names.
 """
 
-from ringzero.costs.page import alpha_beta, hardware, memory, overlap, throughput, transformer
+from ringzero.costs.page import alpha_beta, hardware, memory, nodes, overlap, throughput, transformer
 from ringzero.costs.page.coefficients import (
     double_binary_tree_all_reduce,
     rabenseifner_all_reduce,
@@ -88,52 +88,71 @@ def does_it_fit(
     }
 
 
-def will_it_overlap(gpu: str, reached: float, bandwidth: float, nodes: int, tokens: float) -> dict:
-    """Communication over the backward pass, for bf16: ``nodes`` of 8 GPUs, of whose peak the part ``reached`` is used.
+def will_it_overlap(
+    gpu: str, reached: float, bandwidth: float, machines: int, piece: float, tokens: float, micro_batches: int
+) -> dict:
+    """Communication over computing, for bf16: ``machines`` of 8 GPUs, of whose peak the part ``reached`` is used.
 
-    ``bandwidth`` is that of the network for each GPU, in bytes a second. Rings of data parallelism and of ZeRO-3 cross
-    between nodes on all eight cards at once, as fast as eight cards or one GPU's NVLink, whichever is slower. HSDP
-    shards in a node, over NVLink, and then each GPU sends an eighth across, through its own card. The answer is the
-    tokens a GPU needs in a step so that data parallelism's all-reduce hides.
+    ``bandwidth`` is that of the network for each GPU, in bytes a second; ``costs.page.nodes`` has the seconds of a
+    collective on ``piece`` bytes: a bucket of gradients, or the layer that ZeRO-3 and HSDP gather. A step has
+    ``micro_batches`` of ``tokens`` on each GPU. Data parallelism sends behind the last backward pass, ZeRO-3 and HSDP
+    behind each pass. The answer is the tokens that a micro-batch needs so that data parallelism's all-reduce hides.
     """
     _part_of_one("reached", reached)
-    positive(bandwidth=bandwidth, tokens=tokens)
-    if not nodes >= 1:
-        raise ValueError(f"nodes is {nodes}; give at least 1 node")
+    positive(bandwidth=bandwidth, tokens=tokens, micro_batches=micro_batches)
+    if not machines >= 1:
+        raise ValueError(f"machines is {machines}; give at least 1")
     flops, inside = reached * hardware.peak_flops(gpu), hardware.nvlink(gpu) * 1e9
     if not inside > 0:
         raise ValueError(f"gpu is {gpu!r}; it has no NVLink to shard over in a node")
-    world_size = nodes * GPUS_PER_NODE
-    rings = min(inside, GPUS_PER_NODE * bandwidth) if nodes > 1 else inside
-    flat = overlap.min_tokens_for_data_parallel(flops, rings, world_size)
-    hybrid = overlap.min_tokens_for_hybrid(flops, inside, bandwidth, nodes, GPUS_PER_NODE)
+    world_size, links = machines * GPUS_PER_NODE, (GPUS_PER_NODE, inside, bandwidth)
+    large = nodes.bandwidth("all_reduce", None, machines, *links)
+    least = overlap.min_tokens_for_data_parallel(flops, large, world_size)
+    reached_by = nodes.bandwidth("all_reduce", piece, machines, *links)
+    flat = overlap.min_tokens_for_data_parallel(flops, reached_by, world_size)
+    zero3 = overlap.min_tokens_for_zero3(flops, nodes.bandwidth("all_gather", piece, machines, *links), world_size)
+    across = bandwidth
+    if machines > 1:  # one GPU of each node: they all-reduce the gradient of a shard
+        across = nodes.bandwidth("all_reduce", piece / GPUS_PER_NODE, machines, 1, inside, bandwidth)
+    gathered = nodes.bandwidth("all_gather", piece, 1, *links)
+    hybrid = overlap.min_tokens_for_hybrid(flops, gathered, across, machines, GPUS_PER_NODE)
     xs = _geometric(64.0, 1048576.0, 15)
+    series = (("data parallel", flat), ("ZeRO-3", zero3), ("HSDP", hybrid), ("no latency", least))
     return {
-        "verdict": "The all-reduce hides behind the backward pass."
+        "verdict": "The all-reduce hides behind the last backward pass."
         if flat <= tokens
-        else "The all-reduce takes longer than the backward pass: a part of it is waited for.",
+        else "The all-reduce takes longer than the last backward pass: a part of it is waited for.",
         "answer": flat,
         "unit": "tokens",
         "rows": [
-            ("tokens a GPU needs: data parallel, ZeRO-3", flat, "tokens"),
-            ("tokens a GPU needs: HSDP", hybrid, "tokens"),
-            ("all-reduce over backward pass", flat / tokens, ""),
-            ("communication over backward pass, HSDP", hybrid / tokens, ""),
-            ("waited for, of the all-reduce", max(0.0, 1 - tokens / flat) * 100, "%"),
-            ("batch of all GPUs", tokens * world_size / 1e6, "million tokens"),
+            ("tokens a micro-batch needs: data parallel", flat, "tokens"),
+            ("with one buffer of any size, no latency", least, "tokens"),
+            ("ZeRO-3", zero3, "tokens"),
+            ("HSDP", hybrid, "tokens"),
+            ("all-reduce of a piece", nodes.seconds("all_reduce", piece, machines, *links) * 1e6, "µs"),
+            ("communication over computing: data parallel", flat / tokens, ""),
+            (
+                "waiting, but for the last piece: data parallel",
+                _waiting(flat / tokens) * 2 / 3 / micro_batches * 100,
+                "%",
+            ),
+            ("waiting, but for the last piece: ZeRO-3", _waiting(zero3 / tokens) * 100, "%"),
+            ("batch of all GPUs", tokens * micro_batches * world_size / 1e6, "million tokens"),
         ],
         "plot": {
             "kind": "lines",
-            "x": "tokens a GPU has in a step",
-            "y": "communication over backward pass",
-            "series": [
-                ("data parallel, ZeRO-3", xs, [flat / x for x in xs]),
-                ("HSDP", xs, [hybrid / x for x in xs]),
-            ],
+            "x": "tokens of a micro-batch on a GPU",
+            "y": "communication over computing",
+            "series": [(name, xs, [least_tokens / x for x in xs]) for name, least_tokens in series],
             "level": ("all hidden below 1", 1.0),
             "at": tokens,
         },
     }
+
+
+def _waiting(ratio):
+    """Of the computing beside it; the first and the last piece, which nothing hides, not counted."""
+    return max(0.0, ratio - 1)
 
 
 def which_all_reduce(world_size: int, size: float, alpha: float, bandwidth: float) -> dict:

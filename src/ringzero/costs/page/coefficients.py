@@ -32,6 +32,16 @@ def ring_all_reduce(world_size: int) -> tuple[float, float, float]:
     return _then(ring_reduce_scatter(world_size), ring_all_gather(world_size))
 
 
+def bruck_reduce_scatter(world_size: int) -> tuple[float, float, float]:
+    """The ring's bytes in ceil(log2 N) rounds, for any N."""
+    return _reducing(bruck_all_gather(world_size))
+
+
+def bruck_all_gather(world_size: int) -> tuple[float, float, float]:
+    """The ring's bytes in ceil(log2 N) rounds, for any N."""
+    return _log2(world_size), ring_all_gather(world_size)[1], 0.0
+
+
 def ring_broadcast(world_size: int, chunks: int = 1) -> tuple[float, float, float]:
     """K pieces through a pipe of N-1 links: N-2+K rounds of S/K bytes."""
     n = ranks(world_size)
@@ -93,9 +103,8 @@ def rabenseifner_all_reduce(world_size: int) -> tuple[float, float, float]:
 
 
 def bruck_all_reduce(world_size: int) -> tuple[float, float, float]:
-    """Reduce-scatter and all-gather in ceil(log2 N) rounds each: the ring's bytes, for any N."""
-    _, sent, reduced = ring_all_reduce(world_size)
-    return 2 * _log2(world_size), sent, reduced
+    """Reduce-scatter, then all-gather."""
+    return _then(bruck_reduce_scatter(world_size), bruck_all_gather(world_size))
 
 
 COEFFICIENTS: dict[str, dict] = {  # collective -> algorithm -> function, by the names in ``collectives.ALGORITHMS``
@@ -108,8 +117,8 @@ COEFFICIENTS: dict[str, dict] = {  # collective -> algorithm -> function, by the
         "rabenseifner": rabenseifner_all_reduce,
         "bruck": bruck_all_reduce,
     },
-    "reduce_scatter": {"ring": ring_reduce_scatter},
-    "all_gather": {"ring": ring_all_gather},
+    "reduce_scatter": {"ring": ring_reduce_scatter, "bruck": bruck_reduce_scatter},
+    "all_gather": {"ring": ring_all_gather, "bruck": bruck_all_gather},
     "broadcast": {
         "ring": ring_broadcast,
         "flat": flat_broadcast,

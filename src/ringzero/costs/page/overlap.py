@@ -17,9 +17,11 @@ pipeline                                layers a stage
 ``peak_flops`` is in FLOP/s of one GPU; give what your programs reach of it for a realistic answer. ``bandwidth`` is in
 bytes a second that one GPU sends while it receives as much: the bus bandwidth of a collective of the size at hand,
 as nccl-tests print it or as ``effective_bandwidth`` has it from a fitted alpha and beta. The link's own rate
-(``hardware.nvlink``) is more than any message reaches: H100s all-reduce at about 370 of 450 GB/s. ``tokens`` are those
-of one GPU in one step. Latency is in the bandwidth or left out, and so are attention's scores and values: they
-compute without parameters. ValueError for an argument that is not above 0.
+(``hardware.nvlink``) is more than any message reaches: H100s all-reduce at about 370 of 450 GB/s. Small buckets reach
+far less: ``costs.page.nodes`` has the bandwidth of a piece, latency included. ``tokens`` are those of one GPU in one
+micro-batch: of a step's many, data parallelism's all-reduce hides behind the last one's backward pass alone, and
+ZeRO-3 gathers in each. Attention's scores and values compute without parameters and are left out. ValueError for an
+argument that is not above 0.
 
 The idea is that of the Ultra-Scale Playbook (Tazi et al. 2025, appendix), whose own formulas count elements where they
 say bytes (``costs.playbook``); here every size is in bytes. Small groups follow "How to Scale
@@ -64,7 +66,7 @@ def data_parallel_ratio(
 def min_tokens_for_data_parallel(
     peak_flops: float, bandwidth: float, world_size: int | None = None, bytes_per_element: float = 2
 ) -> float:
-    """Tokens a GPU needs in a step so that the all-reduce fits behind the backward pass. None: very many ranks."""
+    """Tokens a GPU needs in a micro-batch so that the all-reduce hides behind its backward pass. None: many ranks."""
     positive(peak_flops=peak_flops, bandwidth=bandwidth, bytes_per_element=bytes_per_element)
     others = 1.0 if world_size is None else (ranks(world_size) - 1) / world_size
     return bytes_per_element / 2 * others * peak_flops / bandwidth
@@ -98,7 +100,7 @@ def zero3_ratio(
 def min_tokens_for_zero3(
     peak_flops: float, bandwidth: float, world_size: int | None = None, bytes_per_element: float = 2
 ) -> float:
-    """Tokens a GPU needs in a step so that the layers' parameters arrive in time. None: very many ranks."""
+    """Tokens a GPU needs in a micro-batch so that the layers' parameters arrive in time. None: very many ranks."""
     return min_tokens_for_data_parallel(peak_flops, bandwidth, world_size, bytes_per_element)
 
 
@@ -135,7 +137,7 @@ def min_tokens_for_hybrid(
     bytes_per_element: float = 2,
     concurrent: bool = False,
 ) -> float:
-    """Tokens a GPU needs in a step so that HSDP's communication hides. Arguments as for ``hybrid_ratio``.
+    """Tokens a GPU needs in a micro-batch so that HSDP's communication hides. Arguments as for ``hybrid_ratio``.
 
     >>> link = {"peak_flops": 989e12, "inside_bandwidth": 450e9, "across_bandwidth": 50e9}
     >>> round(min_tokens_for_hybrid(nodes=16, ranks_per_node=8, **link))  # H100s, NVLink and InfiniBand NDR
