@@ -88,6 +88,7 @@ def _left_out(name: str, why: str) -> click.Command:
         "measure": "ringzero.commands.measure:measure",
         "plan": "ringzero.commands.plan:plan",
         "release": "ringzero_course.grading.instructor:release",
+        "same": "ringzero.commands.same:same",
         "seal": "ringzero_course.grading.instructor:seal",
         "similar": "ringzero_course.connect.commands:similar",
         "timeline": "ringzero.profiles.command:command",

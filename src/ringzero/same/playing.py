@@ -1,0 +1,114 @@
+"""One run of the program on one rank: its calls, and what was noted of them as plain data."""
+
+import math
+import random
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ringzero.same import program
+from ringzero.same.program import Feed, ProgramError
+from ringzero.same.watching import Enough, Watch
+
+SEED = 1_000  # of rank 0 and of one process; rank r has the r-th after it
+COPIES = 6  # times its parameters is what a rank needs of memory, with gradients, Adam's averages and our notes
+
+
+def play(path: str, name: str, samples: str | None, calls: int, dtype: str | None, given: list | None) -> dict:
+    """On a rank: run the file, call its step ``calls`` times, and say what happened, or why it is ``refused``.
+
+    ``given``: the batches that the step, or the program's loaders, get; None: the program's own. ``dtype``: "float64"
+    to compute everything in that, None as the program is written.
+    """
+    try:
+        return _play(path, name, samples, calls, dtype, given)
+    except ProgramError as why:
+        return {"refused": str(why)}
+
+
+def _play(path, name, samples, calls, dtype, given):
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    wide = getattr(torch, dtype) if dtype else None
+    if wide:
+        torch.set_default_dtype(wide)
+    feed, dropped = Feed(given), []  # type: Feed, list
+    watch, drew = Watch(4 * calls, feed, dropped), ""
+    with program.changed(feed, dropped), watch.watching():
+        try:
+            module = program.load(path, SEED + rank)
+            step = program.step_of(module, name)
+            own = _own_batches(step, module, samples, feed)
+            for _ in range(calls):
+                before = _random_states()
+                arguments = () if own is None else (program.converted(next(own), wide),)
+                loss = step(*arguments)
+                if callable(loss) and not watch.events and own is None:  # it made the step
+                    step = loss
+                    own = _own_batches(step, module, samples, feed)
+                    continue
+                drew = drew or _what_drew(before)
+                watch.after_call(loss)
+                if len(watch.events) == 1:
+                    _refuse_if_too_large(watch.facts()["bytes"], ranks)
+        except (Enough, StopIteration):
+            pass
+        except (RuntimeError, AssertionError) as failed:
+            if "cuda" in str(failed).lower() and not torch.cuda.is_available():
+                raise ProgramError(
+                    f"the program needs a GPU ({str(failed).splitlines()[0]}), and there is none. "
+                    'Choose the device by torch.cuda.is_available(), or give the step "cpu" to compare'
+                ) from failed
+            raise
+    return {
+        "events": watch.events, "start": watch.start, "facts": watch.facts(), "taken": feed.taken,
+        "epochs": feed.epochs, "drew": drew, "dropped": [str(state) for state in dropped[:1]],
+    }  # fmt: skip
+
+
+def _own_batches(step, module, samples, feed):
+    """The batches for a step that takes one; None for one that takes them itself."""
+    import inspect
+
+    try:
+        parameters = inspect.signature(step).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
+    needed = [p for p in positional if p.default is p.empty and p.kind != p.VAR_POSITIONAL]
+    if len(needed) > 1:
+        names = ", ".join(p.name for p in needed)
+        raise ProgramError(f"the step takes {len(needed)} arguments ({names}); it may take one, the batch, or none")
+    if not needed:
+        return None
+    return program.batches(program.samples_of(module, samples), feed, dist.get_rank(), dist.get_world_size())
+
+
+def _random_states() -> list[tuple[str, Any]]:
+    states: list[tuple[str, Any]] = [("torch", torch.get_rng_state().numpy().tobytes()), ("random", random.getstate())]
+    try:
+        import numpy
+
+        states.append(("numpy.random", str(numpy.random.get_state())))
+    except ImportError:
+        pass
+    return states
+
+
+def _what_drew(before):
+    """The module whose random numbers were drawn since ``before``, or nothing."""
+    return next((name for (name, old), (_, new) in zip(before, _random_states(), strict=True) if old != new), "")
+
+
+def _refuse_if_too_large(nbytes, ranks):
+    import psutil
+
+    free, needed = psutil.virtual_memory().available, nbytes * COPIES * ranks
+    if needed > free + nbytes * ranks:
+        most = math.floor(free / max(nbytes * COPIES, 1))
+        raise ProgramError(
+            f"the model has {nbytes / 1e9:.2f} GB of parameters; to train on {ranks} ranks takes about "
+            f"{needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free. Compare a smaller one (fewer layers), "
+            f"or {max(most, 1)} ranks"
+        )
