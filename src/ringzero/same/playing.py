@@ -1,8 +1,6 @@
 """One run of the program on one rank: its calls, and what was noted of them as plain data."""
 
 import math
-import random
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -34,22 +32,28 @@ def _play(path, name, samples, calls, dtype, given):
     if wide:
         torch.set_default_dtype(wide)
     feed, dropped = Feed(given), []  # type: Feed, list
-    watch, drew = Watch(4 * calls, feed, dropped), ""
+    watch = Watch(4 * calls, feed, dropped)
     with program.changed(feed, dropped), watch.watching():
         try:
             module = program.load(path, SEED + rank)
             step = program.step_of(module, name)
             own = _own_batches(step, module, samples, feed)
+            one_step = own is not None  # whether a call is one step, and nothing else
             for _ in range(calls):
-                before = _random_states()
+                watch.drawn.forget()
+                if one_step:
+                    watch.drawn.note()
                 arguments = () if own is None else (program.converted(next(own), wide),)
                 loss = step(*arguments)
                 if callable(loss) and not watch.events and own is None:  # it made the step
                     step = loss
                     own = _own_batches(step, module, samples, feed)
+                    one_step = own is not None
                     continue
-                drew = drew or _what_drew(before)
+                if one_step:
+                    watch.drawn.note()
                 watch.after_call(loss)
+                one_step = one_step or sum(event["kind"] == "step" for event in watch.events) <= 1
                 if len(watch.events) == 1:
                     _refuse_if_too_large(watch.facts()["bytes"], ranks)
         except (Enough, StopIteration):
@@ -63,7 +67,7 @@ def _play(path, name, samples, calls, dtype, given):
             raise
     return {
         "events": watch.events, "start": watch.start, "facts": watch.facts(), "taken": feed.taken,
-        "epochs": feed.epochs, "drew": drew, "dropped": [str(state) for state in dropped[:1]],
+        "epochs": feed.epochs, "drew": watch.drawn.name, "dropped": [str(state) for state in dropped[:1]],
     }  # fmt: skip
 
 
@@ -83,22 +87,6 @@ def _own_batches(step, module, samples, feed):
     if not needed:
         return None
     return program.batches(program.samples_of(module, samples), feed, dist.get_rank(), dist.get_world_size())
-
-
-def _random_states() -> list[tuple[str, Any]]:
-    states: list[tuple[str, Any]] = [("torch", torch.get_rng_state().numpy().tobytes()), ("random", random.getstate())]
-    try:
-        import numpy
-
-        states.append(("numpy.random", str(numpy.random.get_state())))
-    except ImportError:
-        pass
-    return states
-
-
-def _what_drew(before):
-    """The module whose random numbers were drawn since ``before``, or nothing."""
-    return next((name for (name, old), (_, new) in zip(before, _random_states(), strict=True) if old != new), "")
 
 
 def _refuse_if_too_large(nbytes, ranks):

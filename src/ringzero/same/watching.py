@@ -7,6 +7,8 @@ and multiples of samples are the samples of sums, means and multiples.
 """
 
 import contextlib
+import random
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,12 +26,34 @@ class Enough(BaseException):
     """Enough steps were seen: the program, which may train for hours, ends here."""
 
 
+class Drawn:
+    """Whether random numbers are drawn between two notes: ``name`` says of which module, or is empty."""
+
+    def __init__(self) -> None:
+        self.name, self.last = "", None  # type: str, list | None
+
+    def forget(self) -> None:
+        self.last = None
+
+    def note(self) -> None:
+        states: list[tuple[str, Any]] = [
+            ("torch", torch.get_rng_state().numpy().tobytes()),
+            ("random", random.getstate()),
+        ]
+        if "numpy" in sys.modules:
+            states.append(("numpy.random", str(sys.modules["numpy"].random.get_state())))
+        if self.last is not None and not self.name:
+            self.name = next((name for (name, old), (_, new) in zip(self.last, states, strict=False) if old != new), "")
+        self.last = states
+
+
 class Watch:
     """Notes what a program does. ``events`` are the notes, in order; ``start`` is what the models held at first."""
 
     def __init__(self, steps: int, feed: Any, dropped: list):
         self.steps, self.feed, self.dropped = steps, feed, dropped
         self.events: list[dict] = []
+        self.drawn = Drawn()
         self.start: Tensors = {}
         self.roots: list[nn.Module] = []  # modules that the program calls, none of them inside another
         self.depth, self.stepping = 0, 0  # calls of modules, and of optimizers, in one another
@@ -126,6 +150,7 @@ class Watch:
             raise Enough
         if not any(p.numel() for p in parameters) or _is_shard(parameters, self.names()):
             return
+        self.drawn.note()
         final = self.gradients(parameters)
         self.events.append({
             "kind": "step", "final": final, "raw": self.raw if self.raw is not None else final, "clips": self.clips,
