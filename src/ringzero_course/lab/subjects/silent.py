@@ -359,6 +359,8 @@ def as_one_process(alone: Callable, *mistakes: tuple[dict, str]) -> Claim:
         def off_from(right: torch.Tensor) -> str | None:
             return close("the model", got, [right] * len(got), TOLERANCE)
 
+        if (rank := next((r for r, each in enumerate(got) if each.isnan().any()), None)) is not None:
+            return f"on rank {rank} the model has NaN in it: a step was taken with a gradient that has NaN"
         reason = off_from(alone(run))
         if reason is None:
             return None
