@@ -14,9 +14,7 @@ def train_on_tokens(model, batches, lr):
     optimizer, losses = torch.optim.SGD(model.parameters(), lr), []
     for x, labels in batches:
         optimizer.zero_grad()
-        loss = functional.cross_entropy(
-            model(x).flatten(0, 1), labels.flatten(), ignore_index=-100, reduction="sum"
-        )
+        loss = functional.cross_entropy(model(x).flatten(0, 1), labels.flatten(), ignore_index=-100, reduction="sum")
         count = (labels != -100).sum().double()
         dist.all_reduce(count)
         loss = loss / (count / dist.get_world_size())

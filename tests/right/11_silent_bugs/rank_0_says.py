@@ -18,9 +18,7 @@ def train_on_tokens(model, batches, lr):
     dist.broadcast(counts, src=0)
     for (x, labels), tokens in zip(batches, counts.tolist()):
         optimizer.zero_grad()
-        rows = functional.cross_entropy(
-            model(x).movedim(-1, 1), labels, ignore_index=-100, reduction="none"
-        )
+        rows = functional.cross_entropy(model(x).movedim(-1, 1), labels, ignore_index=-100, reduction="none")
         (rows.sum() / tokens).backward()
         for parameter in model.parameters():
             dist.reduce(parameter.grad, dst=0)

@@ -1,4 +1,4 @@
-"""DistributedSampler, torch's gather with gradients, LinearLR one after another, DistributedDataParallel."""
+"""DistributedSampler, torch's gather with gradients, one schedule after another."""
 
 
 # %% epoch_order
@@ -26,19 +26,6 @@ def train_on_tokens(model, batches, lr):
         optimizer.zero_grad()
 
 
-# %% train_with_dropout
-def train_with_dropout(make, batches, seed, lr):
-    torch.manual_seed(seed * 100 + dist.get_rank())  # other parameters on each rank, until DDP broadcasts rank 0's
-    model = make()
-    wrapped = nn.parallel.DistributedDataParallel(model)
-    optimizer = torch.optim.SGD(wrapped.parameters(), lr=lr)
-    for x, y in batches:
-        optimizer.zero_grad()
-        functional.mse_loss(wrapped(x), y).backward()
-        optimizer.step()
-    return model
-
-
 # %% train_on_pairs
 def train_on_pairs(model, batches, lr):
     from torch.distributed.nn.functional import all_gather
@@ -54,15 +41,17 @@ def train_on_pairs(model, batches, lr):
     return losses
 
 
-# %% train_with_head
-def train_with_head(make_body, make_head, batches, lr):
-    body, head = make_body(), make_head()
-    model = nn.parallel.DistributedDataParallel(nn.Sequential(body, head))
-    optimizer, losses = torch.optim.SGD(model.parameters(), lr), []
+# %% train_with_schedule
+def train_with_schedule(model, batches, lr, warmup, total):
+    optimizer = torch.optim.SGD(model.parameters(), lr)
+    schedules = [
+        torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: k / warmup),
+        torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: 1 - k / (total - warmup)),
+    ]
+    schedule = torch.optim.lr_scheduler.SequentialLR(optimizer, schedules, milestones=[warmup])
     for x, y in batches:
-        optimizer.zero_grad(set_to_none=True)
-        loss = functional.mse_loss(model(x), y)
-        loss.backward()
+        optimizer.zero_grad()
+        functional.mse_loss(model(x), y).backward()
+        average_gradients(model)
         optimizer.step()
-        losses.append(loss.item())
-    return body, head, losses
+        schedule.step()
