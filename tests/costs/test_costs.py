@@ -1,18 +1,22 @@
 """Closed forms against the schedules they describe, and against what was measured to make them."""
 
+import json
 import math
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ringzero.collectives import ALGORITHMS
-from ringzero.costs import nccl
+from ringzero.costs import nccl, nccl_tuner
 from ringzero.costs.page import alpha_beta as ab
 from ringzero.costs.page.coefficients import COEFFICIENTS
 from ringzero.network import coefficients
+from ringzero.network.nccl_rings import primitives
 from tests.algorithms import priced_options
 
+BOOK = Path(__file__).parents[2] / "book"
 ALL_REDUCE = COEFFICIENTS["all_reduce"]
 
 
@@ -84,6 +88,31 @@ def test_steps_are_of_a_loop_of_n_chunks_and_not_of_a_chunk():
             met = [*sent, received[-1]]
             assert len(met) == len(nccl.ring_primitives("all_reduce", n)) == 2 * n - 1
             assert sorted(np.bincount(met, minlength=n)) == [1, *[2] * (n - 1)]
+
+
+def test_a_loop_reads_each_chunk_of_the_input_once_and_writes_each_of_the_output_once():
+    for n in (2, 4, 8, 64):
+        names = nccl.ring_primitives("all_reduce", n)
+        assert sum("Reduce" in name or name == "send" for name in names) == n
+        assert sum("Copy" in name or name == "recv" for name in names) == n
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "reduce_scatter"])
+def test_nccl_s_primitives_follow_from_the_ring_s_schedule(collective):
+    for n in range(2, 17):
+        schedule = ALGORITHMS[collective]["ring"](n)
+        for rank in range(n):
+            assert [name for name, _ in primitives(schedule, rank)] == nccl.ring_primitives(collective, n)
+
+
+def test_a_switch_that_adds_beside_a_ring():
+    """1 + 1/N buffers each way for 2(N-1)/N; with NCCL's 0.85 near what was measured on four to eight H100."""
+    assert nccl.nvls_speedup(8) == pytest.approx(14 / 9)
+    measured = json.loads((BOOK / "published_all_reduce.json").read_text())["nvls_by_gpus"]["busbw"]
+    for gpus, busbw in measured.items():
+        assert nccl.nvls_speedup(int(gpus), nccl_tuner.NVLS_EFFICIENCY["Hopper"]) == pytest.approx(
+            busbw / 370, rel=0.03
+        )
 
 
 def test_nccl_s_chain_is_one_primitive_a_rank():

@@ -47,3 +47,16 @@ def payload_fraction(protocol: str) -> float:
     known(DATA_AND_FLAG_BYTES, protocol, "protocol")
     data, flag = dict(DATA_AND_FLAG_BYTES)[protocol]
     return data / (data + flag)
+
+
+def nvls_speedup(world_size: int, efficiency: float = 1.0) -> float:
+    """How many times faster than a ring an all-reduce is whose sums are formed in the NVLink switch (NVLS).
+
+    A GPU gives its whole buffer to the switch and takes a sum of 1/N from it, then gives this part and takes the whole:
+    1 + 1/N buffers each way, where a ring sends 2(N-1)/N. ``efficiency``: of the links, beside the ring's.
+
+    >>> round(nvls_speedup(8), 2)
+    1.56
+    """
+    n = ranks(world_size)
+    return efficiency * 2 * (n - 1) / (n + 1)

@@ -67,6 +67,8 @@ BANDWIDTH_LIMITS = {
     "per_channel_tree": ((26.5, 18.5, 10.0), (24.0, 23.6, 17.8), (38.7, 41.4, 36.0), (70.0, 42.8, 24.0)),
     "per_channel_nvls_tree": ((26.5, 18.5, 10.0), (24.0, 23.6, 17.8), (0.0, 57.7, 45.5), (0.0, 96.0, 80.0)),
 }
+NVLS_EFFICIENCY = {"Hopper": 0.85, "Blackwell": 0.74}  # of the links' bandwidth, when the NVLink switch adds
+NVLINK_PAYLOAD = {"Ampere": 20.0, "Hopper": 20.6, "Blackwell": 40.1}  # GB/s of a link's 25, 25 and 50 (topo.h)
 LL_ROWS_ACROSS_NODES = {"Intel": "Volta", "AMD": "Ampere"}  # whose row of "ll_max_bandwidth" goes by the CPU
 
 ALGORITHMS = {  # the algorithms that NCCL has for a collective

@@ -1,6 +1,13 @@
 """Networks as data, and what a schedule costs on them. No torch."""
 
-from ringzero.network.choose import PROTOCOLS, best_algorithm, candidates, crossovers, protocols_within_limits
+from ringzero.network.choose import (
+    PROTOCOLS,
+    best_algorithm,
+    candidates,
+    crossovers,
+    nccl_protocols,
+    protocol_factors,
+)
 from ringzero.network.machines import (
     dgx_a100,
     dgx_b200,
@@ -33,8 +40,9 @@ __all__ = [
     "fully_connected",
     "laptop",
     "mesh",
+    "nccl_protocols",
     "price",
-    "protocols_within_limits",
+    "protocol_factors",
     "summit",
     "switch",
     "torus",

@@ -14,30 +14,58 @@ from typing import Any
 from ringzero.collectives.algorithms import ALGORITHMS, options
 from ringzero.collectives.schedule import is_whole
 from ringzero.costs.nccl import payload_fraction
-from ringzero.costs.nccl_tuner import ll_bandwidth_limit
+from ringzero.costs.nccl_tuner import bandwidth_limit, hop_latency, latency, ll_bandwidth_limit
 from ringzero.costs.page.alpha_beta import bus_bandwidth_factor
 from ringzero.network.pricing import Price, check_size, price
 from ringzero.network.topology import Topology
 
 CHUNKS = (1, 4, 16, 64, 256)  # numbers of pieces to try for pipelined algorithms
 
-# NCCL's protocols: their alpha and their bandwidth, as fractions of Simple's. The hop is a ring's over the network in
-# NCCL 2.30's cost model (src/graph/tuning.cc); within a node the fractions of alpha are 0.18 for LL and 0.56 for LL128.
-HOP_SECONDS = {"Simple": 14e-6, "LL": 2.7e-6, "LL128": 4e-6}
-PROTOCOLS = {name: (hop / HOP_SECONDS["Simple"], payload_fraction(name)) for name, hop in HOP_SECONDS.items()}
 
+def protocol_factors(protocol: str, algorithm: str = "ring") -> tuple[float, float, float]:
+    """What ``Topology.scaled`` takes for a protocol of NCCL: fractions of the hops of a ring under Simple.
 
-def protocols_within_limits(
-    simple: Price, generation: str, nodes: int, cpu: str = "Intel"
-) -> dict[str, tuple[float, float]]:
-    """``PROTOCOLS`` on a machine where NCCL's tuner expects less of LL than half of the links' bandwidth.
+    >>> [round(factor, 2) for factor in protocol_factors("LL")]  # 0.6 of 3.4 us over NVLink, 2.7 of 14 over the network
+    [0.18, 0.5, 0.19]
 
-    ``simple`` is an all-reduce's price under Simple, of any size. The rest is as for ``ll_bandwidth_limit``, with its
-    errors.
+    ``algorithm``: "ring" or "tree", whose hops differ. Raises ValueError for other names.
     """
-    full = bus_bandwidth_factor("all_reduce", simple.topology.world_size) / simple.coefficients[1]
-    alpha, half = PROTOCOLS["LL"]
-    return PROTOCOLS | {"LL": (alpha, min(half, ll_bandwidth_limit(generation, nodes, cpu) / full))}
+    within, between = (
+        hop_latency(algorithm, protocol, link) / hop_latency("ring", "Simple", link) for link in ("nvlink", "net")
+    )
+    return within, payload_fraction(protocol), between
+
+
+# By protocol: factors of the alphas within a node, of the bandwidths, and of the alphas between nodes.
+PROTOCOLS = {name: protocol_factors(name) for name in ("Simple", "LL", "LL128")}
+
+
+def nccl_protocols(simple: Price, generation: str, cpu: str = "Intel", channels: int = 8) -> list[Price]:
+    """What NCCL's tuner expects of a ring all-reduce under each protocol: a ``Price`` named after it.
+
+    ``simple``: the price of the rings on a machine of nodes, of any size; its bandwidth is taken for Simple's. Latency
+    is ``nccl_tuner.latency``, which charges the network only for the messages of a chunk that cross it. LL has the
+    limit of ``ll_bandwidth_limit``, LL128 one for each channel. Errors as for these.
+    """
+    (nodes, _), n, step = simple.topology.shape, simple.topology.world_size, simple.steps[0]
+    factor = bus_bandwidth_factor("all_reduce", n)
+    full = factor / simple.coefficients[1]
+    limits = {
+        "LL": ll_bandwidth_limit(generation, nodes, cpu),
+        "LL128": channels * bandwidth_limit("per_channel_ring_ll128", generation, nodes),
+    }
+    prices = []
+    for protocol in PROTOCOLS:
+        bus = min(full * payload_fraction(protocol), limits.get(protocol, full))
+        whole = replace(
+            step,
+            times=1,
+            latency=latency("all_reduce", "ring", protocol, n, nodes),
+            transfer=factor / bus,
+            share=sum(each.times * each.share for each in simple.steps),
+        )
+        prices.append(replace(simple, algorithm=protocol, steps=(whole,)))
+    return prices
 
 
 def candidates(
@@ -67,9 +95,9 @@ def candidates(
         _named(known, name, "algorithm")
         for schedule, label in _schedules(collective, name, topology, chunks):
             for protocol in protocols:
-                alpha, bandwidth = _named(PROTOCOLS, protocol, "protocol")
+                factors = _named(PROTOCOLS, protocol, "protocol")
                 under = "" if protocol == "Simple" else f", {protocol}"
-                priced = price(schedule, 0, topology.scaled(alpha, bandwidth))
+                priced = price(schedule, 0, topology.scaled(*factors))
                 prices.append(replace(priced, algorithm=label + under))
     return prices
 
@@ -95,13 +123,13 @@ def crossovers(prices: Iterable[Price]) -> list[tuple[float, Price]]:
     Raises ValueError for no prices.
     """
     prices = _some("prices", prices)
-    lines = [(latency, transfer + reduction, p) for p in prices for latency, transfer, reduction in [p.coefficients]]
-    latency, slope, best = min(lines, key=lambda line: line[:2])
+    lines = [(start, transfer + reduction, p) for p in prices for start, transfer, reduction in [p.coefficients]]
+    start, slope, best = min(lines, key=lambda line: line[:2])
     size, found = 0.0, [(0.0, best.at(0.0))]
     while flatter := [line for line in lines if line[1] < slope * (1 - 1e-9)]:  # equal but for rounding is not flatter
         # The next to be the fastest is, of the flatter lines, the one that crosses this line first.
-        size, _, (latency, slope, best) = min(
-            (((line[0] - latency) / (slope - line[1]), line[1], line) for line in flatter), key=lambda met: met[:2]
+        size, _, (start, slope, best) = min(
+            (((line[0] - start) / (slope - line[1]), line[1], line) for line in flatter), key=lambda met: met[:2]
         )
         found.append((size, best.at(size)))
     return found

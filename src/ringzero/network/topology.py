@@ -39,6 +39,7 @@ class Topology:
     route: Callable = field(repr=False)
     label: Callable[[int], str] = field(repr=False)
     gamma: float = 0.0
+    inside: int | None = None  # links numbered from here on join nodes; None: there are no such links
 
     def __post_init__(self):
         if not (np.min(self.alpha) >= 0 and np.min(self.bandwidth) > 0 and self.gamma >= 0):
@@ -55,9 +56,14 @@ class Topology:
     def world_size(self) -> int:
         return prod(self.shape)
 
-    def scaled(self, alpha: float = 1.0, bandwidth: float = 1.0) -> "Topology":
-        """The same with every alpha and bandwidth multiplied, for instance by what a protocol makes of them."""
-        return replace(self, alpha=self.alpha * alpha, bandwidth=self.bandwidth * bandwidth)
+    def scaled(self, alpha: float = 1.0, bandwidth: float = 1.0, between: float | None = None) -> "Topology":
+        """The same with every alpha and bandwidth multiplied, for instance by what a protocol makes of them.
+
+        ``between`` multiplies the alphas of the links that join nodes; None: ``alpha`` does.
+        """
+        within = np.arange(len(self.alpha)) < (len(self.alpha) if self.inside is None else self.inside)
+        by = np.where(within, alpha, alpha if between is None else between)
+        return replace(self, alpha=self.alpha * by, bandwidth=self.bandwidth * bandwidth)
 
     def links_crossed(self, src: ArrayLike, dst: ArrayLike) -> np.ndarray:
         """The links from ranks ``src`` to ``dst``; none from a rank to itself. Shape ``(hops, messages)``."""
@@ -223,4 +229,5 @@ def cluster(
         route=route,
         label=label,
         gamma=node.gamma,
+        inside=inside,
     )
