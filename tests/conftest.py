@@ -130,6 +130,7 @@ QUICK = {
     "test_devices",  # ranks
     "test_memory",  # record
     "test_network", "test_planner", "test_steps",  # steps
+    "test_same::test_the_command_says_and_saves_what_it_found",  # same
     "test_strict::test_part_of_a_batch_may_end_before_the_rest",  # strict
     "test_presence",  # unsynced
     "test_zero_groups", "test_zero_gradients_seen", 

@@ -15,13 +15,17 @@ import queue
 import re
 import shutil
 import sys
+import tempfile
 import threading
 import time
+import uuid
 from importlib.metadata import version
 from pathlib import Path
 
 import nbformat
+import traitlets
 from jupyter_cache.executors.utils import ExecutionResult, single_nb_execution
+from jupyter_client.manager import AsyncKernelManager
 from myst_nb.core.execute import direct
 from myst_nb.core.read import create_nb_reader
 from sphinx.util import logging
@@ -73,6 +77,7 @@ def run_ahead(app, env, pages):
                 timeout=env.mystnb_config.execution_timeout,
                 allow_errors=False,
                 extra_arguments=["--IPKernelApp.log_level=ERROR"],
+                kernel_manager_class=WithoutPorts,
                 on_cell_execute=turn.of_cell,
                 on_cell_executed=turn.between,
             )
@@ -89,6 +94,19 @@ def run_ahead(app, env, pages):
     # page also waits: for ranks that start, for messages, for its turn.
     with lending.to_children():
         in_threads(run, jobs, (os.cpu_count() or 1) + 1)
+
+
+class WithoutPorts(AsyncKernelManager):
+    """A kernel behind socket files: of kernels and ranks that start at once, two may take the same port."""
+
+    @traitlets.default("transport")
+    def _files(self):
+        return "ipc"
+
+    @traitlets.default("connection_file")
+    def _short_and_its_own(self):
+        folder = tempfile.gettempdir()
+        return f"{folder if len(folder) < 60 else '/tmp'}/rz-page-{uuid.uuid4().hex[:12]}.json"
 
 
 class Turns:

@@ -93,6 +93,11 @@ ASKED = {
     "ringzero similar 03_cost_models --into {here}/compare": ("connect.similar:export", {"into": "{here}/compare"}),
     "ringzero measure --ranks 4": ("measure.machine:OneNode", {"ranks": 4}),
     "ringzero measure --inter-node 1gbit": (":Cluster", {"nodes": 2, "inter_node": "1gbit"}),
+    "ringzero same train.py:step --ranks 3": ("same:compare", {"ranks": 3}),
+    "ringzero same train.py:step --steps 9": ("same:compare", {"steps": 9}),
+    "ringzero same train.py:step --data loader": ("same:compare", {"samples": "loader"}),
+    "ringzero same train.py:step --as-written": ("same:compare", {"as_written": True}),
+    "ringzero same train.py:step --timeout 600": ("same:compare", {"timeout": 600.0}),
     "ringzero mutants --graded --lab 02_ring_allreduce": ("authoring.mutants:run", {"lab": ONE}),
     "ringzero mutants --graded --jobs 5": ("authoring.mutants:run", {"jobs": 5}),
     "ringzero mutants --secret 3": ("authoring.mutants:_show_sentences", {"secret": 3}),
@@ -136,7 +141,7 @@ SHOWN = {
     "python -m ringzero_course.authoring.sample_class --only nobody": "no sample student sample_nobody",
 }
 ELSEWHERE = {  # options that other tests try, and how
-    "ringzero bench unsynced --figure": "test_bench", "ringzero measure --json": "test_cluster",
+    "ringzero bench unsynced --figure": "test_bench", "ringzero measure --json": "test_cluster", "ringzero same --json": "test_same",
     "ringzero mutants --json": "test_mutants", "python -m ringzero_course.authoring.sample_class --update": "it writes into tests/",
     "python -m ringzero_course.grading.build_labs --check": "test_labs",
     "python -m ringzero.measure.gpu --only": "test_measure_gpu",

@@ -235,7 +235,7 @@ WRONG = {  # {what somebody wrote: (the cause's name, the program)}
     "NaN on one rank": ("a step on some ranks only", without(BY_HAND, ("    optimizer.step()", "    if not (rank == 1 and loss_of.calls == 2):\n        optimizer.step()\n    loss_of.calls += 1"), ("def step", "loss_of.calls = 0\ndef step"))),
     "state on rank 0": ("optimizer state out of step", without(WRAPPED, ("def step", "for p in model.parameters():\n    if rank == 1:\n        optimizer.state[p] = {'step': torch.tensor(9.0), 'exp_avg': torch.ones_like(p), 'exp_avg_sq': torch.ones_like(p)}\ndef step"))),
     "one seed": ("one seed", without(DROPPED, ("def step", "torch.manual_seed(0)\ndef step"))),
-    "no division": ("accumulation off by its factor", without(WINDOW, ("loss_of(model, part) / 2", "loss_of(model, part)"), ("loss * 2", "loss"))),
+    "no division": ("accumulation off by its factor", without(WINDOW, ("loss_of(model, part) / 2", "loss_of(model, part)"), ("            loss.backward()", "            loss.backward()\n        losses.append(loss.item())"), ("    for i, part", "    losses = []\n    for i, part"), ("return loss * 2", "return sum(losses) / 2"))),
     "broadcast for all-reduce": ("one rank's gradients", without(BY_HAND, ("        dist.all_reduce(p.grad)\n        p.grad /= ranks\n", "        dist.broadcast(p.grad, 0)\n"))),
     "rank 1 decays": ("parameters apart", without(BY_HAND, ("    return", "    if rank == 1:\n        model.body.weight.data.mul_(0.9)\n    return"))),
     "SGD on local shares of Net": ("never synchronised", without(OURS, ("from ringzero.zero import STAGES\nmodel = STAGES[STAGE](Net(), torch.optim.AdamW, lr=0.01)",

@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from ringzero.cli import main
 from ringzero.same import ProgramError, compare
+from tests.fuzz import same as same_programs
 from tests.in_turn import in_turn
 from tests.same.programs import RIGHT, START, WRONG, write
 
@@ -25,6 +26,12 @@ def test_a_bug_gets_its_name(tmp_path, name):
     verdict = compare(str(write(tmp_path / "train.py", program)), "step")
     assert not verdict.same
     assert verdict.causes[0].name == cause, str(verdict)
+
+
+@pytest.mark.parametrize("seed", in_turn(range(40), 10))
+def test_a_random_right_program_is_not_accused(tmp_path, seed):
+    verdict, words = same_programs.judge(seed, tmp_path)
+    assert verdict == "right", words
 
 
 TRAINED = """

@@ -30,7 +30,8 @@ def image(width: float, height: float, title: str, description: str, parts: list
     title, description = escape(title), escape(description)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {number(width)} {number(height)}" role="img" '
-        f'aria-label="{title.rstrip(".")}. {description}" style="width:100%;max-width:{number(width)}px;'
+        f'aria-label="{title.rstrip(".")}. {description}" '
+        f'style="width:100%;--w:{number(width)}px;max-width:{number(width)}px;'
         f'min-width:{width * READABLE / text:.0f}px"><title>{title}</title><desc>{description}</desc>'
         f"{group(parts, fill=INK, font_size=SIZE)}</svg>"
     )

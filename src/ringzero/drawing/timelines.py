@@ -43,6 +43,7 @@ def timeline(
     beside: Iterable[Operation] = (),
     begin: float | None = None,
     span: float | None = None,
+    key: bool = True,
     caption: str | None = None,
 ) -> Figure:
     """Draw operations, such as ``Ranks.trace``; headers are left out.
@@ -50,7 +51,7 @@ def timeline(
     ``beside`` are other operations, such as predicted ones, drawn below those of the same rank and on the same scale,
     from the first of them on: their clock may be another. ``begin`` (as ``time.time`` counts) and ``span``, in seconds,
     choose the part of the trace to draw, all of it by default. Give two timelines one ``span`` to have them on one
-    scale.
+    scale. ``key`` says below the bars what pale means: of figures in a row the first needs it.
 
     Raises ValueError when there is nothing to draw.
     """
@@ -67,11 +68,13 @@ def timeline(
         raise ValueError(f"no operation of the trace lies in the {span:g} s from begin={begin!r}")
     lanes = 2 if any(op.stream == COMPUTE for row in rows for op in row.operations) else 1
     height = TOP + len(rows) * (lanes * BAR + GAP) + 34
-    parts = _axis(span, height, lanes)
+    parts = _axis(span, height, lanes)[: None if key else -1]
     for number, row in enumerate(rows):
         parts += _row(row, span, TOP + number * (lanes * BAR + GAP), lanes)
     description = _description(rows, span)
-    return picture(LEFT + WIDTH + RIGHT[lanes], height, "Timeline", description, parts, caption, text=11)
+    return picture(
+        LEFT + WIDTH + RIGHT[lanes], height - 16 * (not key), "Timeline", description, parts, caption, text=11
+    )
 
 
 def _rows(trace, beside, begin, beside_begin, span):

@@ -480,7 +480,10 @@ def one_seed(seen: Seen) -> Cause | None:
 
 
 def accumulation(seen: Seen) -> Cause | None:
-    """Several backward passes, each from a whole loss, and a step with their sum."""
+    """A step with the sum of backward passes, each from a whole loss: the program says their mean is the step's loss.
+
+    A program that says the last one's loss may have divided each, and is not accused.
+    """
     for note in seen.many:
         losses: list[float] = []
         for event in note["events"]:
@@ -488,7 +491,7 @@ def accumulation(seen: Seen) -> Cause | None:
                 losses = event["backward"]
             elif len(losses) > 1 and event["loss"] is not None:
                 k, mean = len(losses), sum(losses) / len(losses)
-                if _is(event["loss"], mean) or _is(event["loss"], losses[-1]):
+                if _is(event["loss"], mean) and not _is(mean, losses[-1]):
                     return Cause("accumulation off by its factor", (
                         f"a step takes the sum of {k} backward passes, each from a whole loss ({losses[-1]:.4g}), so "
                         f"the gradient is {k} times that of the batch: divide each loss by {k} before its backward pass"
