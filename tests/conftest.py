@@ -22,7 +22,7 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium on t
 # Groups of tests that take longest. They begin first, so that no worker is left alone with one of them at the end.
 SLOWEST = (
     "test_book", "test_hostile", "lab 06", "lab 04", "test_grading", "lab 02", "lab 01", "test_generated_faults",
-    "lab 09", "lab 03", "test_peers", "test_cluster", "test_strict", "lab 10", "lab 07", "lab 08", "lab 05",
+    "lab 09", "lab 03", "test_peers", "test_cluster", "test_strict", "lab 10", "lab 07", "lab 08", "lab 05", "lab 11",
     "test_mutants", "test_methods", "test_compression", "test_survival", "test_parameter_server", "test_gossip",
     "test_local_sgd", "test_zero", "test_zeropp", "test_offload", "test_muon", "test_bert", "test_collectives",
     "test_data_parallel", "test_transformers", "test_launch", "test_bench_launch",

@@ -43,15 +43,20 @@ ANSWERS = {
 IN_ANY_ORDER = ("waiting", "cycle")
 
 
-def why(program: str, causes: Collection[str]) -> Callable[[Any], Rows]:
+def why(
+    program: str,
+    causes: Collection[str],
+    answers: dict[str, str] = ANSWERS,
+    in_any_order: Collection[str] = IN_ANY_ORDER,
+) -> Callable[[Any], Rows]:
     """The specification of an answer about a broken program. The right cause stands in the notebook's hidden lines."""
 
     def rows(check):
         said = check.run()
         check.that("the cause is one of the list", said, one_of("cause", causes), weight=0)
-        for entry in ANSWERS[program].strip().splitlines():
+        for entry in answers[program].strip().splitlines():
             name, words, seal, hint = re.split("  +", entry.strip())
-            check.that(words, said, sealed(name, seal, hint, ordered=name not in IN_ANY_ORDER))
+            check.that(words, said, sealed(name, seal, hint, ordered=name not in in_any_order))
         yield
 
     return rows
