@@ -530,9 +530,9 @@ check.hidden_cases()
 answer.score() + check.score()
 
 # %% [markdown]
-# Whoever [reported it](https://github.com/huggingface/transformers/issues/31412) found that models came out clearly
-# worse. Augmentation has the same bug. That is why so many training scripts have a line `seed + rank`, and DDP
-# broadcasts rank 0's parameters, so that they are alike all the same.
+# The [report](https://github.com/huggingface/transformers/issues/31412) says that models came out clearly worse. The
+# same bug is in augmentation. Many training scripts therefore seed with `seed + rank` before they make the model. They
+# may, because DDP broadcasts rank 0's parameters.
 
 # %% [markdown]
 # ## 5. Pairs from all ranks
@@ -747,9 +747,9 @@ answer.score() + check.score()
 
 # %% [markdown]
 # The scheduler that `accelerate` prepares advances N times in a step on purpose: it takes `total` for a number of one
-# GPU's batches. Who has counted the steps already gets
-# [a schedule that ends too soon](https://github.com/huggingface/accelerate/issues/2926). Both ways are right; a program
-# must have one of them.
+# GPU's batches. If `total` already counts the steps of N GPUs,
+# [the schedule ends too soon](https://github.com/huggingface/accelerate/issues/2926). Use one unit in both
+# places.
 
 # %% [markdown]
 # ## 7. A broken sample
@@ -850,9 +850,9 @@ check.hidden_cases()
 answer.score() + check.score()
 
 # %% [markdown]
-# Another way to decide wrongly is that [rank 0 decides for all](https://github.com/ecmwf/WeatherGenerator/issues/2724)
-# by its own loss. A skipped backward pass, where DDP waits for gradients, at least
-# [hangs](https://github.com/Lightning-AI/pytorch-lightning/issues/5243).
+# It is as wrong when [rank 0 decides for all](https://github.com/ecmwf/WeatherGenerator/issues/2724) by its own loss.
+# [How to skip a step with DDP](https://github.com/Lightning-AI/pytorch-lightning/issues/5243) has been asked for years:
+# a rank that leaves out its backward pass keeps the others waiting there.
 
 # %% [markdown]
 # ## 8. A new head
