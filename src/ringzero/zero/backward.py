@@ -121,7 +121,7 @@ class Backward:
         gatherer = self._model.gatherer
         if gatherer is not None:
             for unit in () if self.reduce_after_all_gathers else gatherer.rest():
-                self.in_order.fill(each for vector in unit.vectors for each in vector.parameters.values())
+                self.in_order.fill(p for vector in unit.vectors if vector.trained for p in vector.parameters.values())
             gatherer.end()
         self.in_order.fill()
         if not stays:

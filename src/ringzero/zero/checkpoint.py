@@ -77,13 +77,22 @@ def load(model: ZeroModel, directory: str | os.PathLike) -> Any:
         raise ValueError(f"the checkpoint in {directory} is damaged: {'; '.join(sum(damaged, []))}")
     state.check_fit(_description(model), manifest["model"])
     opened = cache(lambda i: safe_open(directory / manifest["files"][i]["name"], framework="pt"))
-    here, aliases = state.here(model), state.trained_aliases(model)
-    untrained = [name for name in here if name not in aliases]
-    whole = {}
-    together(group, lambda: whole.update({name: opened(0).get_tensor(f"whole/{name}") for name in untrained}))
+    aliases = state.trained_aliases(model) | state.frozen_aliases(model)
+    untrained = {key: value.shape for key, value in state.here(model).items() if key not in aliases}
+    read, names = partial(_read_untrained, manifest, opened), state.names(model)
+    whole, shards = {}, {}
+
+    def read_untrained() -> None:
+        whole.update({key: read(key, names.get(key)).view(shape) for key, shape in untrained.items()})
+        shards.update({v: state.shard(v, lambda name, *piece: read(name, name, *piece)) for v in frozen})
+
+    frozen = model.frozen_shards.vectors
+    together(group, read_untrained)
     state.load_groups(model.optimizer, manifest["groups"])  # the first change
-    for name, value in whole.items():
-        state.take_untrained(model, name, value)
+    for key, value in whole.items():
+        state.take_untrained(model, key, value)
+    for vector, value in shards.items():
+        vector.take(value)
     errors = []
 
     def take(vector):
@@ -124,15 +133,19 @@ def _description(model):
     """What a set and the model that takes it over must have in common: ``{what: shape or name}``."""
     trained, aliases = state.trained_shapes(model), state.trained_aliases(model)
     untrained = {name: value for name, value in state.here(model).items() if name not in aliases}
+    sharded, frozen = state.frozen_aliases(model), state.frozen_shapes(model)
     shapes = {f"parameter/{name}": list(shape) for name, shape in trained.items()}
-    shapes |= {f"whole/{name}": list(value.shape) for name, value in untrained.items()}
+    shapes |= {
+        f"whole/{key}": list(frozen[sharded[key]] if key in sharded else value.shape)
+        for key, value in untrained.items()
+    }
     return {"optimizer": type(model.optimizer).__name__, **shapes}
 
 
 def _manifest(model, files, extra):
     """Which file has which piece, ``[file, start, stop]``, of each flattened parameter, and which states it has."""
     pieces = {}
-    for vector in model.vectors():
+    for vector in (*model.vectors(), *model.frozen_shards.vectors):
         for rank in range(model.shard_group.size()):
             for name, start, stop in vector.layout.pieces(rank):
                 pieces.setdefault(name, []).append([rank, start, stop])
@@ -153,9 +166,9 @@ def _states(vector, model):
 def _shards(model):
     """What this rank writes of what is sharded: ``{"state/parameter": 1-D piece or scalar}``."""
     tensors = {}
-    for vector in model.vectors():
+    for vector in (*model.vectors(), *model.frozen_shards.vectors):
         begin = 0
-        with model.home.loaded(vector):
+        with vector.home.loaded(vector):
             for name, start, stop in vector.layout.pieces(vector.group.rank()):
                 for key, value in _states(vector, model).items():
                     tensors[f"{key}/{name}"] = value[begin : begin + stop - start] if value.dim() else value.clone()
@@ -165,7 +178,8 @@ def _shards(model):
 
 def _untrained(model):
     """What rank 0 writes of what is not sharded, and the others nothing. All ranks must call it together."""
-    untrained, aliases = state.untrained(model), state.trained_aliases(model)
+    aliases = state.trained_aliases(model) | state.frozen_aliases(model)
+    untrained = state.untrained(model, sharded=False)
     if model.group.rank() != 0:
         return {}
     # Those that are tied share memory, which safetensors does not take.
@@ -173,8 +187,27 @@ def _untrained(model):
     return {name: value.contiguous() for name, value in copied.items()}
 
 
+def _read_untrained(manifest, opened, key, name, start=0, stop=None):
+    """Elements of what is not trained: from the pieces of the parameter ``name`` if it was sharded."""
+    if name not in manifest["pieces"]:
+        return opened(0).get_tensor(f"whole/{key}").reshape(-1)[start:stop]
+    end = manifest["pieces"][name][-1][2]
+    return _read(manifest, opened, "parameter", name, start, end if stop is None else stop)
+
+
+def _read(manifest, opened, key, name, start, stop):
+    """Elements of the state ``key`` of a parameter, put together from the files' pieces."""
+    return torch.cat(
+        [
+            opened(file).get_slice(f"{key}/{name}")[max(start, begin) - begin : min(stop, end) - begin]
+            for file, begin, end in manifest["pieces"][name]
+            if max(start, begin) < min(stop, end)
+        ]
+    )
+
+
 def _read_shards(vector, manifest, opened):
-    """This rank's shards of a vector's states, put together from the files' pieces."""
+    """This rank's shards of a vector's states."""
 
     def is_there(key, name):
         file, *_ = manifest["pieces"][name][0]
@@ -183,13 +216,7 @@ def _read_shards(vector, manifest, opened):
     def read(key, name, start, stop):
         if not is_there(key, name):  # a parameter that was never stepped
             return torch.zeros(stop - start)
-        return torch.cat(
-            [
-                opened(file).get_slice(f"{key}/{name}")[max(start, begin) - begin : min(stop, end) - begin]
-                for file, begin, end in manifest["pieces"][name]
-                if max(start, begin) < min(stop, end)
-            ]
-        )
+        return _read(manifest, opened, key, name, start, stop)
 
     states = {}
     for key, kind in manifest["states"].items():

@@ -42,7 +42,7 @@ def check_unchanged(model: Any) -> None:
         changed = [name for name, parameter in model.trained.items() if now.get(name) is not parameter]
         if not changed:
             model.as_sharded = Structure(model.module)
-    changed += [name for vector in model.vectors() for name in vector.changed()]
+    changed += [name for vector in (*model.vectors(), *model.frozen_shards.vectors) for name in vector.changed()]
     if changed:
         raise RuntimeError(
             f"{', '.join(changed)} changed since the model was sharded: replaced, or overwritten where the "
@@ -52,7 +52,7 @@ def check_unchanged(model: Any) -> None:
 
 def check_may_leave(model: Any) -> None:
     """Raise RuntimeError if gradients wait for a step, or values were written that the optimizer's would replace."""
-    kind, vectors = type(model).__name__, model.vectors()
+    kind, vectors = type(model).__name__, [*model.vectors(), *model.frozen_shards.vectors]
     if model.gradients_wait and any(vector.added or vector.reduced is not None for vector in vectors):
         raise RuntimeError(
             f"gradients in this {kind} wait for a step, and would be lost; call its step(), or its "

@@ -38,7 +38,7 @@ from ringzero.data_parallel.structure import Structure
 from ringzero.record.eager import not_compiled
 from ringzero.zero import clipping, cut, guards, state, stepping
 from ringzero.zero.backward import Backward
-from ringzero.zero.frozen import Frozen
+from ringzero.zero.frozen import Frozen, FrozenShards
 from ringzero.zero.gather import Gatherer
 from ringzero.zero.home import Device
 from ringzero.zero.optimizers import (
@@ -116,9 +116,11 @@ class ZeroModel(Replica):
         self._backward = Backward(self, vectors)
         self.needs_scaling, self.is_unscaled = mixed_precision is torch.float16, False  # since ``zero_grad``
         self.gradients_wait = False  # whether there are gradients since the last step
+        self.frozen_shards = FrozenShards({} if whole else cut.frozen_to_shard(self), partial(cut.frozen_vectors, self))
         self.frozen: Frozen | None = None
         if mixed_precision is not None:  # buffers may need their precision, such as angles
-            named = {name: p for name, p in module.named_parameters() if p not in self._names}
+            sharded = {*self._names, *self.frozen_shards.parameters.values()}
+            named = {name: p for name, p in module.named_parameters() if p not in sharded}
             self.frozen = Frozen(named, mixed_precision, self.group, self._each_rank_s_own)
         groups_of_masters = [own | {"params": cut.masters(names, vectors)} for names, own in self.groups]
         self.optimizer = self.optimizer_of(groups_of_masters)  # type: ignore[call-arg]

@@ -30,6 +30,8 @@ class ShardedVector(Vector):
     transport's group, which may be some of the ``ranks``; with an ``owner`` it is that rank's.
     """
 
+    trained = True  # whether gradients come
+
     def __init__(self, parameters: Mapping[str, Parameter], transport: Transport, home: Any, *,
                  gathers: Transport | None = None, dtype: torch.dtype | None = None, own_shard: bool = False,
                  ranks: int | None = None, owner: int | None = None):  # fmt: skip
