@@ -53,7 +53,7 @@ def check_unchanged(model: Any) -> None:
 def check_may_leave(model: Any) -> None:
     """Raise RuntimeError if gradients wait for a step, or values were written that the optimizer's would replace."""
     kind, vectors = type(model).__name__, [*model.vectors(), *model.frozen_shards.vectors]
-    if model.gradients_wait and any(vector.added or vector.reduced is not None for vector in vectors):
+    if model.gradients_wait and any(vector.added or vector.holds_sums for vector in vectors):
         raise RuntimeError(
             f"gradients in this {kind} wait for a step, and would be lost; call its step(), or its "
             "zero_grad(), before you leave it or wrap the module again"
@@ -67,7 +67,7 @@ def check_may_leave(model: Any) -> None:
 
 def check_may_step(model: Any) -> None:
     """Raise RuntimeError for gradients of ``no_sync`` that were not reduced, and in float16 for those not unscaled."""
-    if any(vector.added for vector in model.vectors()):
+    if any(vector.added or vector.of_node is not None for vector in model.vectors()):
         raise RuntimeError("gradients added up in no_sync were not reduced; make the last backward pass outside it")
     if model.needs_scaling and not model.is_unscaled:
         raise RuntimeError(
