@@ -31,7 +31,7 @@ def heed_program(model: Any, step: bool = False) -> None:
 def check_unchanged(model: Any) -> None:
     """Raise RuntimeError, with names, if parameters are not those that were sharded: a change would be lost."""
     changed = []
-    if model.as_sharded.differs or any(parameter.requires_grad for parameter in model._frozen):
+    if model.as_sharded.differs or model.has_unfrozen:
         now = dict(model.module.named_parameters())
         ours = {*model.trained, *model.unused}
         if unfrozen := [name for name, p in now.items() if p.requires_grad and name not in ours]:

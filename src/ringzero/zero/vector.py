@@ -298,8 +298,9 @@ class ShardedVector(Vector):
         rank's own shard, is the one that counts.
         """
         here = self.whole.untyped_storage().data_ptr()
-        moved = [name for name, p in self.parameters.items() if p.untyped_storage().data_ptr() != here]
-        return [*moved, *(name for name in self.overwritten() if name not in moved)]
+        with torch._C.DisableTorchFunctionSubclass():  # ``Gone`` would look at each access
+            moved = [name for name, p in self.parameters.items() if p.untyped_storage().data_ptr() != here]
+            return [*moved, *(name for name in self.overwritten() if name not in moved)]
 
     def overwritten(self) -> list[str]:
         """Names of parameters that were written to in place while another copy is the one that counts."""
