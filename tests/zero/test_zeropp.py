@@ -1,5 +1,7 @@
 """Two levels of ranks, and fewer bits on the wire: values, errors, and bytes between nodes."""
 
+import contextlib
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -11,7 +13,7 @@ from ringzero import launch
 from ringzero.collectives.formats import Blocks, Float
 from ringzero.costs import two_level
 from ringzero.record import recorded
-from ringzero.zero import STAGES, GradScaler, Hybrid, ZeroPlusPlus, ZeroStage3, load, save
+from ringzero.zero import STAGES, GradScaler, Host, Hybrid, ZeroPlusPlus, ZeroStage3, load, save
 from ringzero.zero.two_level import levels
 from tests import awkward
 from tests.zero.test_zero import STEPS, alone, close, sharded, step_sharded
@@ -205,8 +207,11 @@ def bytes_by_place(operations, ranks_per_node):
     return across, inside
 
 
-def bytes_to_other_nodes(travel, passes=1):
-    """This rank's bytes of one step, after one that warmed up: to other nodes of two ranks, and inside its own."""
+def bytes_to_other_nodes(travel, passes=1, quiet=False):
+    """This rank's bytes of one step, after one that warmed up: to other nodes of two ranks, and inside its own.
+
+    If it is ``quiet`` all passes but the last are in ``no_sync``.
+    """
     torch.manual_seed(0)
     module = nn.Sequential(*(nn.Linear(128, 128, bias=False) for _ in range(3)))
     model = ZeroStage3(
@@ -214,8 +219,9 @@ def bytes_to_other_nodes(travel, passes=1):
     )
 
     def step():
-        for _ in range(passes):
-            model(torch.randn(2, 128)).float().square().mean().backward()
+        for number in range(passes):
+            with model.no_sync() if quiet and number < passes - 1 else contextlib.nullcontext():
+                model(torch.randn(2, 128)).float().square().mean().backward()
         model.step()
         model.zero_grad()
 
@@ -258,6 +264,105 @@ def test_second_shards_serve_every_gather_until_the_step():
     gather, reduction = 3 * (128 * 128 * 2) * 3 / 2, 3 * (128 * 128 * 2) * 3 / 2
     assert once == gather + reduction
     assert thrice == gather + 3 * reduction
+
+
+def test_of_several_micro_batches_only_the_sum_crosses_between_nodes():
+    """Inside nodes each has a share in what travels. Across: of each but the last one number, which says it is well."""
+    layer = {"params": 128 * 128, "nodes": 2, "ranks_per_node": 2, "sharding": "hybrid"}
+    for passes in (2, 5):
+        each = launch(bytes_to_other_nodes, lambda: Hybrid(2), passes, True, world_size=4).returns
+        assert sum(across for across, _ in each) == 3 * two_level.cross_node_bytes(**layer) + 4 * 2 * (passes - 1)
+        assert sum(inside for _, inside in each) == passes * 3 * two_level.inside_node_bytes(**layer)
+    each = launch(bytes_to_other_nodes, lambda: Hybrid(2), 5, world_size=4).returns
+    assert sum(across for across, _ in each) == 5 * 3 * two_level.cross_node_bytes(**layer)
+
+
+def accumulated(stage, home, dtype, windows=3, micro=4):
+    """Gradients of several passes, most of them in no_sync and some not; also what is refused."""
+    torch.manual_seed(dist.get_rank())
+    module = awkward.mlp()
+    model = STAGES[stage](
+        module, torch.optim.AdamW, lr=0.01, units=list(module), travel=Hybrid(2), home=home and home(),
+        mixed_precision=dtype,
+    )  # fmt: skip
+    for window in range(windows):
+        for number in range(micro):
+            x = micro_batch(window, number)[dist.get_rank() :: dist.get_world_size()]
+            with model.no_sync() if number not in (1, micro - 1) else contextlib.nullcontext():
+                (model(x).float().square().mean() / micro).backward()
+        model.clip_grad_norm_(0.05)
+        model.step()
+        model.zero_grad()
+    state = dict(model.state_dict())
+    with model.no_sync():
+        model(micro_batch(0, 0)).float().square().mean().backward()
+    said = awkward.error_of(model.step), awkward.error_of(model.leave)
+    model.zero_grad()
+    model.leave()
+    return state, said
+
+
+def micro_batch(window, number):
+    return torch.randn(8, 8, generator=torch.Generator().manual_seed(10 * window + number))
+
+
+@pytest.mark.parametrize("device", ["cpu", "strict"])
+@pytest.mark.parametrize(("stage", "home", "dtype"), [(2, None, None), (3, None, None), (3, Host, torch.bfloat16)])
+def test_sums_of_nodes_wait_for_the_last_micro_batch(stage, home, dtype, device):
+    module = awkward.mlp()
+    optimizer = torch.optim.AdamW(module.parameters(), lr=0.01)
+    for window in range(3):
+        for number in range(4):
+            (module(micro_batch(window, number)).square().mean() / 4).backward()
+        nn.utils.clip_grad_norm_(module.parameters(), 0.05)
+        optimizer.step()
+        optimizer.zero_grad()
+    ranks = launch(accumulated, stage, home, dtype, world_size=4, device=device).returns
+    for state, (step, left) in ranks:
+        close(state, dict(module.state_dict()), **({} if dtype is None else {"rtol": 0.1, "atol": 0.03}))
+        assert all(torch.equal(state[key], ranks[0][0][key]) for key in state)
+        assert "gradients added up in no_sync were not reduced; make the last backward pass outside it" in step
+        assert "gradients in this" in left
+
+
+def fails_on_one(stage, where):
+    """Rank 3 catches an error in a pass of no_sync and goes on; what each rank is told, and a step after that."""
+    module = awkward.mlp()
+    model = STAGES[stage](module, torch.optim.SGD, lr=0.1, units=list(module), travel=Hybrid(2))
+
+    def fail(*_):
+        if dist.get_rank() == 3:
+            raise ValueError("mine")
+
+    def window():
+        for number in range(3):
+            with model.no_sync() if number < 2 else contextlib.nullcontext():
+                model(torch.ones(2, 8)).sum().backward()
+
+    window()
+    model.zero_grad()
+    handle = module[0].register_forward_hook(fail) if where == "forward" else module[1].weight.register_hook(fail)
+    said = ""
+    try:
+        with model.no_sync():
+            with contextlib.suppress(ValueError):
+                model(torch.ones(2, 8)).sum().backward()
+            handle.remove()
+        model(torch.ones(2, 8)).sum().backward()
+    except RuntimeError as error:
+        said = str(error)
+    model.zero_grad()
+    window()
+    model.step()
+    return said, dict(model.state_dict())
+
+
+@pytest.mark.parametrize(("stage", "where"), [(2, "backward"), (3, "backward"), (3, "forward")])
+def test_all_nodes_learn_of_an_error_in_no_sync(stage, where):
+    ranks = launch(fails_on_one, stage, where, world_size=4).returns
+    for said, state in ranks:
+        assert "ended with an error" in said
+        assert all(torch.equal(state[key], ranks[0][1][key]) for key in state)
 
 
 # ---- the rest of a training program

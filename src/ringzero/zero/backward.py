@@ -23,6 +23,7 @@ class Backward:
     def __init__(self, model: Any, vectors: list[ShardedVector]):
         self._model, self._word = model, Word(model._own_groups[0])
         self._frees = "gradients" not in model.keeps_whole
+        self._inside_nodes = False  # whether this pass is reduced inside nodes alone, as in ``no_sync``
         in_flight = IN_FLIGHT if self._frees else None
         self.in_order = InOrder(
             model.trained, vectors, self._start_reducing, self._as_rank_0, model.find_unused, in_flight
@@ -36,7 +37,8 @@ class Backward:
         """
         return self._model.gatherer is not None and self._model.find_unused
 
-    def begins(self, syncing: bool) -> None:
+    def begins(self, syncing: bool, inside_nodes: bool) -> None:
+        self._inside_nodes = inside_nodes
         self.in_order.begin(self.reduce_after_all_gathers or not syncing, self._last())
 
     def _last(self) -> int:
@@ -51,7 +53,7 @@ class Backward:
 
     def gradient_ready(self, parameter: Parameter) -> None:
         vector = self.in_order.vector_of[parameter]
-        if len(parameter._post_accumulate_grad_hooks) > 1 and (parameter in vector.added or vector.reduced is not None):
+        if len(parameter._post_accumulate_grad_hooks) > 1 and (parameter in vector.added or vector.holds_sums):
             kind, name = type(self._model).__name__, self._model._names[parameter]
             raise RuntimeError(
                 f"a post-accumulate-grad hook of the program is on {name}, and in a second backward "
@@ -65,10 +67,10 @@ class Backward:
 
     def _start_reducing(self, vector: ShardedVector) -> Wait:
         vector.convert_gradient()
-        job: Callable[[], object] = vector.reduce
+        job: Callable[[], object] = partial(vector.reduce, inside_alone=self._inside_nodes)
         if len(self.in_order.waits) == len(self.in_order.vectors()) - self._last():
             self._word.before(vector, self._model.marks.failed)
-            job = partial(vector.reduce, arrived=self._word.arrived)
+            job = partial(vector.reduce, self._word.arrived, self._inside_nodes)
         after = vector.free_gradient if self._frees else vector.let_go
         return queue_of(vector.group, vector.whole.device).submit(job, after).result
 
@@ -121,15 +123,16 @@ class Backward:
         gatherer = self._model.gatherer
         if gatherer is not None:
             for unit in () if self.reduce_after_all_gathers else gatherer.rest():
-                self.in_order.fill(each for vector in unit.vectors for each in vector.parameters.values())
+                self.in_order.fill(p for vector in unit.vectors if vector.trained for p in vector.parameters.values())
             gatherer.end()
         self.in_order.fill()
         if not stays:
             self.in_order.start_full_ones(to_the_end=True)
             self._all_arrive()
 
-    def without_data(self) -> None:
+    def without_data(self, inside_nodes: bool) -> None:
         """Take part in the other ranks' backward pass with zeros."""
+        self._inside_nodes = inside_nodes
         self.in_order.begin(last=self._last())
         self.in_order.fill()
         self.all_ready(stays=False)
@@ -144,7 +147,8 @@ class Backward:
         model, gatherer = self._model, self._model.gatherer
         if gatherer is None or not gatherer.owes_backward or running_backward() != NOT_BACKWARD:
             return
-        held = {each: None if each.reduced is None else each.reduced.clone() for each in self.in_order.vectors()}
+        held = {each: each.sums() for each in self.in_order.vectors()}
+        self._inside_nodes = model.inside_nodes_forward
         gatherer.begin_without_gradients()
         model._stays, model.marks.failed = False, True
         self.in_order.begin(self.reduce_after_all_gathers, self._last())
@@ -152,5 +156,5 @@ class Backward:
             model.abandon()
         finally:
             model._end_of_backward()
-        for vector, reduced in held.items():  # all ranks had the error, so nothing was added
-            vector.take_back(reduced)
+        for vector, sums in held.items():  # all ranks had the error, so nothing was added
+            vector.take_back(*sums)

@@ -3,6 +3,9 @@
     save(model, "checkpoint", extra={"step": 100})
     extra = load(model, "checkpoint")  # on any number of ranks, in any stage, with any buckets
 
+    saving = save(model, "checkpoint", asynchronous=True)  # a thread writes what was copied; training goes on
+    saving.wait()
+
 A new file never takes the place of an old one. Once all new files are on the disk, a new manifest, which says their
 sizes and hashes, replaces the old manifest. So whichever rank dies at whatever moment, the manifest names a complete
 set: the old one or the new one. A file holds pieces of flattened parameters and of their optimizer states. To load, a
@@ -12,14 +15,18 @@ rank reads the pieces that it owns now from the files that have them. All ranks 
 import hashlib
 import json
 import os
+from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
+import torch.distributed as dist
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from ringzero.data_parallel.executor import Done, queue_of
 from ringzero.processes import durable
 from ringzero.zero import state
 from ringzero.zero.model import ZeroModel
@@ -28,15 +35,46 @@ from ringzero.zero.together import together
 MANIFEST, SHARDS = "manifest.json", "shard-*-*-of-*"
 
 
-def save(model: ZeroModel, directory: str | os.PathLike, extra: Any = None) -> None:
+class Saving:
+    """A set that is being written beside training."""
+
+    def __init__(self, result: Done):
+        self._result, self._raised = result, False
+
+    def wait(self) -> None:
+        """Wait until the set is whole and the last one's files are gone. Raises, on every rank, what went wrong."""
+        self._raised = True
+        self._result.result()
+
+    def end(self) -> None:
+        """Wait, and raise what went wrong if no ``wait`` did."""
+        try:
+            self._result.result()
+        except Exception:
+            if not self._raised:
+                raise
+
+
+_savings: WeakKeyDictionary[ZeroModel, Saving] = WeakKeyDictionary()  # the last one of each model
+_writers: WeakKeyDictionary[dist.ProcessGroup, dict[tuple[int, ...], dist.ProcessGroup]] = WeakKeyDictionary()
+
+
+def save(
+    model: ZeroModel, directory: str | os.PathLike, extra: Any = None, *, asynchronous: bool = False
+) -> Saving | None:
     """Write ``model`` and ``extra``, anything that JSON takes, into ``directory``; then remove the set that was there.
 
     All ranks must call it. Raises OSError, on every rank, if one cannot write, and TypeError for ``extra`` that JSON
     does not take; the set that was there stays. States that are in files (``File``) are read into memory for it, all of
     a rank's at once.
+
+    If it is ``asynchronous`` it copies all of it into the host's memory, and returns a ``Saving`` while a thread
+    writes. Call its ``wait()`` before the program ends: what is not whole by then does not count. The next ``save`` or
+    ``load`` of the model waits for it, too, and raises what went wrong if no ``wait()`` did.
     """
+    _end_last_saving(model)
     model.heed_data()
-    directory, rank, ranks = Path(directory), model.group.rank(), model.shard_group.size()
+    directory, rank = Path(directory), model.group.rank()
 
     def next_number() -> int:
         json.dumps(extra)
@@ -44,17 +82,57 @@ def save(model: ZeroModel, directory: str | os.PathLike, extra: Any = None) -> N
         return 1 + max([0, *map(_number, directory.glob(SHARDS))])
 
     number, *_ = together(model.group, next_number)
-    path, tensors = directory / f"shard-{number}-{rank}-of-{ranks}.safetensors", _untrained(model)
-    together(model.group, lambda: tensors.update(_shards(model)))
+    tensors, about = _untrained(model), ""
+
+    def collect() -> None:
+        nonlocal about
+        tensors.update(_shards(model))
+        if asynchronous:
+            for name, value in tensors.items():
+                tensors[name] = value.detach().to("cpu", copy=True)
+        about = "" if rank else json.dumps(_manifest(model, extra))
+
+    together(model.group, collect)
+    write = partial(_write_set, directory, number, model.shard_group.size(), tensors, about)
+    if not asynchronous:
+        write(model.group)
+        return None
+    group = _writers_of(model.group)  # the model's own has the messages of training
+    _savings[model] = saving = Saving(queue_of(group, torch.device("cpu")).submit(partial(write, group)))
+    return saving
+
+
+def _end_last_saving(model):
+    last = _savings.pop(model, None)
+    if last is not None:
+        together(model.group, last.end)  # some ranks may have waited, and not others
+
+
+def _writers_of(group: dist.ProcessGroup) -> dist.ProcessGroup:
+    """A group of the same ranks that talks through the host's memory. It serves all their models in turn."""
+    world, ranks = dist.group.WORLD, tuple(dist.get_process_group_ranks(group))
+    assert world is not None
+    made = _writers.setdefault(world, {})
+    if ranks not in made:
+        made[ranks] = dist.new_group(
+            list(ranks), backend="gloo", timeout=timedelta(days=1), use_local_synchronization=True
+        )
+    return made[ranks]
+
+
+def _write_set(directory, number, ranks, tensors, about, group):
+    """Write the files of a set, of which ``ranks`` have one, and then the manifest, that says what is ``about`` it."""
+    rank = group.rank()
+    path = directory / f"shard-{number}-{rank}-of-{ranks}.safetensors"
     is_copy = rank >= ranks  # where nodes have the same shards, the first writes them
-    files = together(model.group, lambda: None if is_copy else _write(path, lambda part: save_file(tensors, part)))
+    files = together(group, lambda: None if is_copy else _write(path, lambda part: save_file(tensors, part)))
 
     def write_manifest() -> Any:
-        manifest = json.dumps(_manifest(model, files[:ranks], extra))
+        manifest = json.dumps(json.loads(about) | {"files": files[:ranks]})
         return _write(directory / MANIFEST, lambda part: part.write_text(manifest))
 
-    together(model.group, lambda: rank or write_manifest())
-    together(model.group, lambda: rank or _remove_others(directory, number))
+    together(group, lambda: rank or write_manifest())
+    together(group, lambda: rank or _remove_others(directory, number))
 
 
 @torch.no_grad()
@@ -64,6 +142,7 @@ def load(model: ZeroModel, directory: str | os.PathLike) -> Any:
     Raises ValueError, on every rank and with nothing changed, if a file is missing or is not what was written, or if
     the set is of another model or optimizer; FileNotFoundError if there is no set.
     """
+    _end_last_saving(model)
     directory, group = Path(directory), model.group
     manifest, *others = together(group, lambda: _read_manifest(directory))
     for rank, other in enumerate(others, 1):
@@ -77,13 +156,22 @@ def load(model: ZeroModel, directory: str | os.PathLike) -> Any:
         raise ValueError(f"the checkpoint in {directory} is damaged: {'; '.join(sum(damaged, []))}")
     state.check_fit(_description(model), manifest["model"])
     opened = cache(lambda i: safe_open(directory / manifest["files"][i]["name"], framework="pt"))
-    here, aliases = state.here(model), state.trained_aliases(model)
-    untrained = [name for name in here if name not in aliases]
-    whole = {}
-    together(group, lambda: whole.update({name: opened(0).get_tensor(f"whole/{name}") for name in untrained}))
+    aliases = state.trained_aliases(model) | state.frozen_aliases(model)
+    untrained = {key: value.shape for key, value in state.here(model).items() if key not in aliases}
+    read, names = partial(_read_untrained, manifest, opened), state.names(model)
+    whole, shards = {}, {}
+
+    def read_untrained() -> None:
+        whole.update({key: read(key, names.get(key)).view(shape) for key, shape in untrained.items()})
+        shards.update({v: state.shard(v, lambda name, *piece: read(name, name, *piece)) for v in frozen})
+
+    frozen = model.frozen_shards.vectors
+    together(group, read_untrained)
     state.load_groups(model.optimizer, manifest["groups"])  # the first change
-    for name, value in whole.items():
-        state.take_untrained(model, name, value)
+    for key, value in whole.items():
+        state.take_untrained(model, key, value)
+    for vector, value in shards.items():
+        vector.take(value)
     errors = []
 
     def take(vector):
@@ -124,15 +212,22 @@ def _description(model):
     """What a set and the model that takes it over must have in common: ``{what: shape or name}``."""
     trained, aliases = state.trained_shapes(model), state.trained_aliases(model)
     untrained = {name: value for name, value in state.here(model).items() if name not in aliases}
+    sharded, frozen = state.frozen_aliases(model), state.frozen_shapes(model)
     shapes = {f"parameter/{name}": list(shape) for name, shape in trained.items()}
-    shapes |= {f"whole/{name}": list(value.shape) for name, value in untrained.items()}
+    shapes |= {
+        f"whole/{key}": list(frozen[sharded[key]] if key in sharded else value.shape)
+        for key, value in untrained.items()
+    }
     return {"optimizer": type(model.optimizer).__name__, **shapes}
 
 
-def _manifest(model, files, extra):
-    """Which file has which piece, ``[file, start, stop]``, of each flattened parameter, and which states it has."""
+def _manifest(model, extra):
+    """All but the files' sizes and hashes: ``[file, start, stop]`` of each piece of each parameter, flattened.
+
+    Also which states there are, and the optimizer's options.
+    """
     pieces = {}
-    for vector in model.vectors():
+    for vector in (*model.vectors(), *model.frozen_shards.vectors):
         for rank in range(model.shard_group.size()):
             for name, start, stop in vector.layout.pieces(rank):
                 pieces.setdefault(name, []).append([rank, start, stop])
@@ -143,7 +238,7 @@ def _manifest(model, files, extra):
     }
     groups = [{key: value for key, value in each.items() if key != "params"} for each in model.optimizer.param_groups]
     about = {"model": _description(model), "states": states, "groups": groups, "pieces": pieces}
-    return about | {"files": files, "extra": extra}
+    return about | {"extra": extra}
 
 
 def _states(vector, model):
@@ -153,9 +248,9 @@ def _states(vector, model):
 def _shards(model):
     """What this rank writes of what is sharded: ``{"state/parameter": 1-D piece or scalar}``."""
     tensors = {}
-    for vector in model.vectors():
+    for vector in (*model.vectors(), *model.frozen_shards.vectors):
         begin = 0
-        with model.home.loaded(vector):
+        with vector.home.loaded(vector):
             for name, start, stop in vector.layout.pieces(vector.group.rank()):
                 for key, value in _states(vector, model).items():
                     tensors[f"{key}/{name}"] = value[begin : begin + stop - start] if value.dim() else value.clone()
@@ -165,7 +260,8 @@ def _shards(model):
 
 def _untrained(model):
     """What rank 0 writes of what is not sharded, and the others nothing. All ranks must call it together."""
-    untrained, aliases = state.untrained(model), state.trained_aliases(model)
+    aliases = state.trained_aliases(model) | state.frozen_aliases(model)
+    untrained = state.untrained(model, sharded=False)
     if model.group.rank() != 0:
         return {}
     # Those that are tied share memory, which safetensors does not take.
@@ -173,8 +269,27 @@ def _untrained(model):
     return {name: value.contiguous() for name, value in copied.items()}
 
 
+def _read_untrained(manifest, opened, key, name, start=0, stop=None):
+    """Elements of what is not trained: from the pieces of the parameter ``name`` if it was sharded."""
+    if name not in manifest["pieces"]:
+        return opened(0).get_tensor(f"whole/{key}").reshape(-1)[start:stop]
+    end = manifest["pieces"][name][-1][2]
+    return _read(manifest, opened, "parameter", name, start, end if stop is None else stop)
+
+
+def _read(manifest, opened, key, name, start, stop):
+    """Elements of the state ``key`` of a parameter, put together from the files' pieces."""
+    return torch.cat(
+        [
+            opened(file).get_slice(f"{key}/{name}")[max(start, begin) - begin : min(stop, end) - begin]
+            for file, begin, end in manifest["pieces"][name]
+            if max(start, begin) < min(stop, end)
+        ]
+    )
+
+
 def _read_shards(vector, manifest, opened):
-    """This rank's shards of a vector's states, put together from the files' pieces."""
+    """This rank's shards of a vector's states."""
 
     def is_there(key, name):
         file, *_ = manifest["pieces"][name][0]
@@ -183,13 +298,7 @@ def _read_shards(vector, manifest, opened):
     def read(key, name, start, stop):
         if not is_there(key, name):  # a parameter that was never stepped
             return torch.zeros(stop - start)
-        return torch.cat(
-            [
-                opened(file).get_slice(f"{key}/{name}")[max(start, begin) - begin : min(stop, end) - begin]
-                for file, begin, end in manifest["pieces"][name]
-                if max(start, begin) < min(stop, end)
-            ]
-        )
+        return _read(manifest, opened, key, name, start, stop)
 
     states = {}
     for key, kind in manifest["states"].items():

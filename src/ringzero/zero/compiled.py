@@ -42,7 +42,7 @@ class Compiled:
             self._found[each], each._compiled_call_impl = (compiled, ours), ours
 
     def _call(self, each: Module, unit: Any, compiled: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        self._around.before_forward(unit, each, each, args)
+        args, kwargs = self._around.before_forward(unit, each, each, args, kwargs) or (args, kwargs)
         try:
             output = compiled(*args, **kwargs)
             self._around.after_forward(unit, each, args, output)

@@ -4,9 +4,13 @@ from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Any
 
+import torch
 from torch.nn import Parameter
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ringzero.data_parallel.buckets import assign
+from ringzero.zero.frozen import FrozenVector
+from ringzero.zero.home import Kept
 from ringzero.zero.matrices import uncut
 from ringzero.zero.muon import Muon
 from ringzero.zero.optimizers import Groups, by_kind, parameter_groups, to_add
@@ -51,6 +55,34 @@ def _vector(model: Any, parameters: Iterable[Parameter], owner: int | None = Non
     )
 
 
+def frozen_to_shard(model: Any) -> dict[str, Parameter]:
+    """The frozen parameters of a model that keeps none whole. One of a class that is no plain memory stays whole."""
+    frozen = set(model._frozen)
+    return {
+        name: p
+        for name, p in model.module.named_parameters()
+        if p in frozen and p.layout is torch.strided and p.numel() and not is_traceable_wrapper_subclass(p)
+    }
+
+
+def frozen_vectors(model: Any, frozen: Mapping[str, Parameter]) -> list[FrozenVector]:
+    """Vectors of ``frozen`` parameters: of each unit, those of one type."""
+    names, vectors = {p: name for name, p in frozen.items()}, []
+    for part in parameters_of(model.units, model.module, frozen).values():
+        for members in assign(part.values(), inf, inf):
+            dtype = model.mixed_precision if members[0].is_floating_point() else None
+            vector = FrozenVector(
+                {names[p]: p for p in members},
+                model.transport_of(None),
+                Kept(model.home),
+                gathers=model.gathers_of(None),
+                dtype=dtype,
+                own_shard=True,
+            )
+            vectors.append(vector)
+    return vectors
+
+
 def masters(names: Iterable[str], vectors: Iterable[ShardedVector]) -> list[Parameter]:
     """What an optimizer steps in place of the parameters of these ``names``."""
     return [vector.master for vector in vectors if not vector.parameters.keys().isdisjoint(names)]
@@ -68,6 +100,7 @@ def add_param_group(model: Any, group: dict) -> None:
     added = grouped(model, [group], new)
     if model.frozen is not None:
         model.frozen.give_back(set(new))  # so that the optimizer's copy is as precise as the others
+    model.frozen_shards.give_back(set(new))
     model._train(new)
     model.groups += added
     vectors = vectors_of(model, new, added)

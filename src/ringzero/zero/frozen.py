@@ -1,10 +1,14 @@
-"""Parameters that are not trained, where ``mixed_precision`` rounds what is computed with: what they were given as.
+"""Parameters that are not trained: what they were given as, sharded among the ranks.
 
-The module has the rounded ones, which it computes with. What was given is kept beside, sharded among the ranks, so that
-``state_dict``, checkpoints and ``leave`` have it.
+`FrozenShards`  where parameters are sharded: of a unit's frozen ones a rank has its shard, which is gathered and freed
+                with those that are trained
+`Frozen`        what stays whole where ``mixed_precision`` rounds what is computed with. The module has the rounded
+                ones; what was given is kept beside, in shards
+
+So ``state_dict``, checkpoints and ``leave`` have what was given.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import torch
 import torch.distributed as dist
@@ -12,7 +16,9 @@ from torch.nn import Parameter
 
 from ringzero.collectives import all_gather
 from ringzero.collectives.run import device_of
+from ringzero.zero import state
 from ringzero.zero.sharding import Layout
+from ringzero.zero.vector import ShardedVector
 
 
 class Frozen:
@@ -67,3 +73,54 @@ class Frozen:
         for name, value in list(self.values(names)):
             self._parameters.pop(name).data = value
             del self._kept[name]
+
+
+class FrozenVector(ShardedVector):
+    """Its parameters get no gradient. Its ``master``, which nobody steps, is this rank's shard as it was given."""
+
+    trained = False
+
+    def expect_gradients(self) -> None:
+        self.missing, self.sparse = set(), set()
+
+    def take(self, shard: torch.Tensor) -> None:
+        """From now on ``shard`` is what was given, and what is gathered."""
+        self.master.copy_(shard)
+        self.bring_up_to_date()
+
+    def bring_up_to_date(self) -> None:
+        """The master was written to."""
+        self.home.write_back(self)
+        self.secondary = None
+
+
+class FrozenShards:
+    """``parameters``, by name, in the vectors that ``make`` makes of some of them."""
+
+    def __init__(self, parameters: Mapping[str, Parameter],
+                 make: Callable[[dict[str, Parameter]], Iterable[FrozenVector]]):  # fmt: skip
+        self._make, self.vectors = make, list(make(dict(parameters)) if parameters else ())
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        return {name: p for vector in self.vectors for name, p in vector.parameters.items()}
+
+    def values(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """``(name, what was given)``, whole. All ranks must ask together."""
+        for vector in self.vectors:
+            yield from state.whole(vector, vector.master.detach()).items()
+
+    def give_back(self, names: set[str] | None = None) -> None:
+        """Have the parameters, or those with ``names``, be whole and what was given. All ranks must call it."""
+        stay, rest = [], {}
+        for vector in self.vectors:
+            if names is not None and names.isdisjoint(vector.parameters):
+                stay.append(vector)
+                continue
+            whole = state.whole(vector, vector.master.detach())
+            vector.leave()
+            for name, parameter in vector.parameters.items():
+                parameter.data = whole[name].to(parameter.device, copy=True)
+                if names is not None and name not in names:
+                    rest[name] = parameter
+        self.vectors = [*stay, *(self._make(rest) if rest else [])]

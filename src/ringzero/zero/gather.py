@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import torch
 import torch.distributed as dist
@@ -27,11 +28,23 @@ from ringzero.zero.compiled import Compiled
 from ringzero.zero.vector import ShardedVector
 
 
+class Call:
+    """A call of a unit's forward whose inputs get gradients: through what is frozen in it, until the first is there."""
+
+
 class Unit:
-    """Vectors that are whole at the same time, from ``unshard`` to ``reshard``; after ``wait`` parameters are there."""
+    """Vectors that are whole at the same time, from ``unshard`` to ``reshard``; after ``wait`` parameters are there.
+
+    ``trained``  whether it has trained parameters
+    ``frozen``   whether it has others, which its inputs' gradients need when all of its own have come
+    ``reached``  whether a backward pass comes through it
+    """
 
     def __init__(self, vectors: list[ShardedVector], gatherer: Gatherer):
         self.vectors, self.gatherer, self.whole = vectors, gatherer, True
+        self.trained = any(vector.trained for vector in vectors)
+        self.frozen = not all(vector.trained for vector in vectors)
+        self.reached, self._calls = True, WeakSet[Call]()
         self._arriving: list[Wait] = []  # of the gathers that are on their way
         for vector in vectors:
             saved.remember(self, vector.whole)
@@ -47,6 +60,33 @@ class Unit:
     @property
     def is_there(self) -> bool:
         return self.whole and not self._arriving
+
+    def watch_inputs(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """Stay whole in the backward pass until the gradients of these inputs come. Returns what takes their place.
+
+        It is a view of each: its gradient is the unit's alone. The nodes of views were made before the unit's own, so
+        autograd comes to the first of them when it has nothing left to do in the unit.
+        """
+        call = Call()
+
+        def over(_gradient: torch.Tensor) -> None:
+            self._calls.discard(call)
+            self.reshard_if_over()
+
+        def watched(value: Any) -> Any:
+            if not isinstance(value, torch.Tensor) or value.grad_fn is None or value.layout is not torch.strided:
+                return value
+            view = value.view_as(value)
+            view.register_hook(over)
+            self._calls.add(call)
+            return view
+
+        return tuple(map(watched, args)), {name: watched(value) for name, value in kwargs.items()}
+
+    def reshard_if_over(self) -> None:
+        """Free what the backward pass needs no more."""
+        if not self._calls and not any(vector.missing for vector in self.vectors):
+            self.reshard()
 
     def wait(self) -> None:
         if self._arriving:
@@ -82,7 +122,12 @@ class Gatherer:
         self.order = list(of_module.values())  # of the forward pass
         self._root, self._order_known = self.order[0], False
         self._learned: Callable[[], list[int]] | None = None  # waits for the order of later passes
-        self._unit_of = {p: unit for unit in self.order for v in unit.vectors for p in v.parameters.values()}
+        self._unit_of = {
+            p: unit for unit in self.order for v in unit.vectors if v.trained for p in v.parameters.values()
+        }
+        self._unreached: list[Unit] = []  # by any backward pass, as frozen ones before the first that is trained
+        self._asks_reach = not find_unused and any(not unit.trained for unit in self.order[1:])
+        self._reach_known = not self._asks_reach
         self._pass: list[Unit] = []  # the units in the order of the present pass; none between passes
         self._started = 0  # how many of them were gathered
         self._used: list[Unit] = []
@@ -95,7 +140,9 @@ class Gatherer:
         for each, unit in of_module.items():
             unit.reshard()
             self._on_calls[each] = [  # first: others, such as those of weight_norm, compute with parameters
-                each.register_forward_pre_hook(partial(self.before_forward, unit, each), prepend=True),
+                each.register_forward_pre_hook(
+                    partial(self.before_forward, unit, each), prepend=True, with_kwargs=True
+                ),
                 each.register_forward_hook(partial(self.after_forward, unit)),
                 each.register_forward_hook(partial(self.forward_over, unit), always_call=True),
             ]
@@ -117,7 +164,9 @@ class Gatherer:
     # ---- around a unit's computation
 
     @not_compiled
-    def before_forward(self, unit: Unit, own: Module, module: Module, _args: object) -> None:
+    def before_forward(
+        self, unit: Unit, own: Module, module: Module, args: tuple, kwargs: dict
+    ) -> tuple[tuple, dict] | None:
         if module is not own:
             raise RuntimeError(
                 f"this {type(module).__name__} is a copy of a unit of ZeroStage3, and copies have no parameters; load "
@@ -131,24 +180,29 @@ class Gatherer:
         if unit is self._root:
             self._begin(forward=True)
             self.owes_backward = torch.is_grad_enabled()
+            for each in () if self._reach_known else self.order:
+                each.reached = each.trained
         self._need(unit)
         self._saving.append(ExitStack())
         others: Any = torch._C._autograd._top_saved_tensors_default_hooks(False)  # such as checkpoint's: they go first
         if others is None:
             self._saving[-1].enter_context(saved_tensors_hooks(saved.save, saved.read))
+        return unit.watch_inputs(args, kwargs) if unit.frozen and torch.is_grad_enabled() else None
 
     @not_compiled
     def after_forward(self, unit: Unit, _module: Module, _args: object, output: object) -> None:
         tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
         for tensor in tensors:
             _ = tensor.grad_fn  # found anew for a view that was written to; without that a hook on it would crash
+        if tensors or not torch.is_grad_enabled():  # without gradients a checkpoint may run it, that is to run it again
+            unit.reached = True
         if tensors:
             register_multi_grad_hook(tensors, lambda _: self.before_backward(unit), mode="any")
         if running_backward() == NOT_BACKWARD:  # otherwise a checkpoint computes the unit again, for its backward pass
             unit.reshard()
         if unit is self._root:
             self.owes_backward = False
-            if not self._order_known:
+            if not self._order_known or (torch.is_grad_enabled() and not self._reach_known):
                 self._learn_order()
             self.end()
 
@@ -170,9 +224,7 @@ class Gatherer:
 
     def after_backward(self, parameter: Parameter) -> None:
         """Free the unit of ``parameter``, whose gradient came, if it was the last one of the unit."""
-        unit = self._unit_of[parameter]
-        if not any(vector.missing for vector in unit.vectors):
-            unit.reshard()
+        self._unit_of[parameter].reshard_if_over()
 
     # ---- in one order on all ranks
 
@@ -181,14 +233,18 @@ class Gatherer:
             raise RuntimeError("inside whole_parameters the module makes no forward or backward pass; end it first")
         self.end()
         if self._learned is not None:
-            self.order, self._learned = [self.order[i] for i in self._learned()], None
+            learned, self._learned = self._learned(), None
+            places, reached = learned[: len(self.order)], learned[len(self.order) :]
+            self._unreached = [unit for unit, yes in zip(self.order, reached, strict=False) if not yes]
+            self.order = [self.order[i] for i in places]
         last_first = [self._root, *[each for each in reversed(self.order) if each is not self._root]]
+        last_first = [each for each in last_first if each not in self._unreached]
         self._pass, self._started, self._used = self.order if forward else last_first, 0, []
         self._task = running_backward()
 
     def _need(self, unit: Unit) -> None:
         """Have ``unit`` whole, and gather ahead of use; what is earlier in the order is gathered too."""
-        place = self._pass.index(unit) if self._pass else -1
+        place = self._pass.index(unit) if unit in self._pass else -1
         again = place < self._started and not unit.whole  # used a second time in this pass
         upto = len(self._pass) if again and self.find_unused else place + 1 + self.prefetch  # the same for all ranks
         for each in self._pass[self._started : upto]:
@@ -203,22 +259,24 @@ class Gatherer:
         """A pass is over. Gather what this rank did not use, since others may have; free all."""
         for unit in self._pass[self._started :]:
             unit.unshard()
-        for unit in self._pass:
+        for unit in self.order if self._pass else ():
             unit.reshard()
         self._pass = []
 
-    def _learn_order(self) -> None:
-        """From the next pass on gather in the order in which rank 0 used its units."""
+    def _learn_order(self, failed: bool = False) -> None:
+        """From the next pass on gather in the order in which rank 0 used its units, and backward what it reached."""
         used_first = [self.order.index(unit) for unit in dict.fromkeys([*self._used, *self.order])]
-        self._learned, self._order_known = as_on_rank_0(used_first, self.group), True
+        reached = [int(unit.reached or failed or unit is self._root) for unit in self.order] if self._asks_reach else []
+        self._learned, self._order_known = as_on_rank_0([*used_first, *reached], self.group), True
+        self._reach_known = self._reach_known or torch.is_grad_enabled()
 
     # ---- outside of the module's own passes
 
     def begin_without_gradients(self) -> None:
         """Take part in the other ranks' backward pass, after a forward pass that ended with an error."""
         self.owes_backward = False
-        if not self._order_known:
-            self._learn_order()
+        if not (self._order_known and self._reach_known):
+            self._learn_order(failed=True)
         self._begin(forward=False)
 
     def rest(self) -> Iterator[Unit]:

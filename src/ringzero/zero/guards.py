@@ -31,7 +31,7 @@ def heed_program(model: Any, step: bool = False) -> None:
 def check_unchanged(model: Any) -> None:
     """Raise RuntimeError, with names, if parameters are not those that were sharded: a change would be lost."""
     changed = []
-    if model.as_sharded.differs or any(parameter.requires_grad for parameter in model._frozen):
+    if model.as_sharded.differs or model.has_unfrozen:
         now = dict(model.module.named_parameters())
         ours = {*model.trained, *model.unused}
         if unfrozen := [name for name, p in now.items() if p.requires_grad and name not in ours]:
@@ -42,7 +42,7 @@ def check_unchanged(model: Any) -> None:
         changed = [name for name, parameter in model.trained.items() if now.get(name) is not parameter]
         if not changed:
             model.as_sharded = Structure(model.module)
-    changed += [name for vector in model.vectors() for name in vector.changed()]
+    changed += [name for vector in (*model.vectors(), *model.frozen_shards.vectors) for name in vector.changed()]
     if changed:
         raise RuntimeError(
             f"{', '.join(changed)} changed since the model was sharded: replaced, or overwritten where the "
@@ -52,8 +52,8 @@ def check_unchanged(model: Any) -> None:
 
 def check_may_leave(model: Any) -> None:
     """Raise RuntimeError if gradients wait for a step, or values were written that the optimizer's would replace."""
-    kind, vectors = type(model).__name__, model.vectors()
-    if model.gradients_wait and any(vector.added or vector.reduced is not None for vector in vectors):
+    kind, vectors = type(model).__name__, [*model.vectors(), *model.frozen_shards.vectors]
+    if model.gradients_wait and any(vector.added or vector.holds_sums for vector in vectors):
         raise RuntimeError(
             f"gradients in this {kind} wait for a step, and would be lost; call its step(), or its "
             "zero_grad(), before you leave it or wrap the module again"
@@ -67,7 +67,7 @@ def check_may_leave(model: Any) -> None:
 
 def check_may_step(model: Any) -> None:
     """Raise RuntimeError for gradients of ``no_sync`` that were not reduced, and in float16 for those not unscaled."""
-    if any(vector.added for vector in model.vectors()):
+    if any(vector.added or vector.of_node is not None for vector in model.vectors()):
         raise RuntimeError("gradients added up in no_sync were not reduced; make the last backward pass outside it")
     if model.needs_scaling and not model.is_unscaled:
         raise RuntimeError(

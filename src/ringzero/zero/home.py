@@ -97,6 +97,30 @@ class Device:
             vector.shard.copy_(vector.master)
 
 
+class Kept(Device):
+    """Of shards that nobody steps: where a model with this ``home`` has its parameters' shards."""
+
+    def __init__(self, home: Device):
+        self._host = home if isinstance(home, Host) and home.parameters_elsewhere else None
+
+    def shard(self, part: torch.Tensor, own: bool) -> torch.Tensor:
+        return part.clone() if self._host is None else Host.shard(self._host, part, own)
+
+    def master(self, original: torch.Tensor, shard: torch.Tensor) -> torch.nn.Parameter:
+        given = shard if shard.dtype == original.dtype else self.shard(original, own=True)
+        return torch.nn.Parameter(given, requires_grad=False)
+
+    def load_shard(self, vector: ShardedVector, into: torch.Tensor) -> None:
+        if self._host is None:
+            super().load_shard(vector, into)
+        else:
+            self._host.link.to_device(into, vector.shard)
+
+    def sizes(self, vector: ShardedVector, states: Iterable[torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
+        for _, tensor in super().sizes(vector, states):
+            yield "device" if self._host is None else "host", tensor
+
+
 class Host(Device):
     """Masters, states and the step are on the host; gradients are copied there once they are reduced.
 

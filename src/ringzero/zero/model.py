@@ -38,7 +38,7 @@ from ringzero.data_parallel.structure import Structure
 from ringzero.record.eager import not_compiled
 from ringzero.zero import clipping, cut, guards, state, stepping
 from ringzero.zero.backward import Backward
-from ringzero.zero.frozen import Frozen
+from ringzero.zero.frozen import Frozen, FrozenShards
 from ringzero.zero.gather import Gatherer
 from ringzero.zero.home import Device
 from ringzero.zero.optimizers import (
@@ -116,9 +116,13 @@ class ZeroModel(Replica):
         self._backward = Backward(self, vectors)
         self.needs_scaling, self.is_unscaled = mixed_precision is torch.float16, False  # since ``zero_grad``
         self.gradients_wait = False  # whether there are gradients since the last step
+        self._inside_nodes = False  # whether passes are reduced inside nodes alone, where there are some
+        self.inside_nodes_forward = False  # the same when the last forward pass began
+        self.frozen_shards = FrozenShards({} if whole else cut.frozen_to_shard(self), partial(cut.frozen_vectors, self))
         self.frozen: Frozen | None = None
         if mixed_precision is not None:  # buffers may need their precision, such as angles
-            named = {name: p for name, p in module.named_parameters() if p not in self._names}
+            sharded = {*self._names, *self.frozen_shards.parameters.values()}
+            named = {name: p for name, p in module.named_parameters() if p not in sharded}
             self.frozen = Frozen(named, mixed_precision, self.group, self._each_rank_s_own)
         groups_of_masters = [own | {"params": cut.masters(names, vectors)} for names, own in self.groups]
         self.optimizer = self.optimizer_of(groups_of_masters)  # type: ignore[call-arg]
@@ -143,6 +147,7 @@ class ZeroModel(Replica):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         self._check_usable()
         self._backward.owe_nothing()
+        self.inside_nodes_forward = self._inside_nodes
         guards.check_unchanged(self)
         if self.mixed_precision is not None:
             args, kwargs = tree_map(self._cast, (args, kwargs))
@@ -156,15 +161,20 @@ class ZeroModel(Replica):
     def no_sync(self) -> Iterator[None]:
         """Backward passes inside only add gradients up on this rank; the next one outside reduces the sum.
 
-        Where gradients do not stay whole there is nothing to add to, so every pass is reduced and shards add up.
+        Where gradients do not stay whole there is nothing to add to, so every pass is reduced and shards add up: with
+        ``travel=Hybrid()`` inside nodes alone, and the next pass outside takes the sum across nodes.
         """
-        with super().no_sync() if "gradients" in self.keeps_whole else nullcontext():
-            yield
+        before, self._inside_nodes = self._inside_nodes, "gradients" not in self.keeps_whole
+        try:
+            with nullcontext() if self._inside_nodes else super().no_sync():
+                yield
+        finally:
+            self._inside_nodes = before
 
     def backward_begins(self) -> None:
         self.heed_program()
-        self.announce("backward_without_data" if self._syncing else "only_agree")
-        self._backward.begins(self._syncing)
+        self.announce(*("backward_without_data", self._inside_nodes) if self._syncing else ("only_agree",))
+        self._backward.begins(self._syncing, self._inside_nodes)
 
     def gradient_ready(self, parameter: Parameter) -> None:
         self._backward.gradient_ready(parameter)
@@ -193,9 +203,9 @@ class ZeroModel(Replica):
 
     # ---- ranks with different amounts of data
 
-    def backward_without_data(self) -> None:
+    def backward_without_data(self, inside_nodes: bool) -> None:
         self._stays = False
-        self._backward.without_data()
+        self._backward.without_data(inside_nodes)
 
     def only_agree(self) -> None:
         """Other ranks add up gradients in no_sync, and know now how many have data."""

@@ -76,14 +76,19 @@ class ZeroPlusPlus:
             if gradients is not None:
                 travels = travels._replace(reduce=partial(_reduce, gradients, group, exchanges))
             if weights is not None:
-                travels = travels._replace(gather=partial(_gather, weights, group))
+                travels = travels._replace(gather=partial(_gather, weights, group, travels.gather))
             return travels._replace(in_node=in_node)
 
         return of_owner
 
 
-def _gather(weights: Format, group: dist.ProcessGroup, whole: torch.Tensor) -> None:
-    to_all(weights, chunks_of(whole, group.size()), group)
+def _gather(
+    weights: Format, group: dist.ProcessGroup, exactly: Callable[[torch.Tensor], object], whole: torch.Tensor
+) -> None:
+    if whole.is_floating_point():
+        to_all(weights, chunks_of(whole, group.size()), group)
+    else:  # frozen, as of a model that was quantised before
+        exactly(whole)
 
 
 def _reduce(

@@ -53,10 +53,11 @@ class ZeroStage3(ZeroModel):
     Rank 0 says on stderr which units were taken by default.
 
     A parameter may be used only inside the ``forward`` of its unit; elsewhere that is a RuntimeError which names it.
-    Those not trained, and buffers, stay whole. All ranks gather in one order, so with ``find_unused`` they may use
-    different units, but gradients then stay whole until the last gather; a unit that is used twice all must use twice.
-    Activations may be recomputed by torch's checkpoint. ``torch.compile`` units before the model is sharded, or call
-    their ``compile()``.
+    Frozen ones are sharded, too: gathered and freed with their unit's others, in a backward pass only where one comes
+    through the unit. Buffers stay whole, and what is ``unused``. All ranks gather in one order, so with ``find_unused``
+    they may use different units, but gradients then stay whole until the last gather; a unit that is used twice all
+    must use twice. Activations may be recomputed by torch's checkpoint. ``torch.compile`` units before the model is
+    sharded, or call their ``compile()``.
     """
 
     keeps_whole = ()
@@ -75,19 +76,19 @@ class ZeroStage3(ZeroModel):
         self.prefetch = prefetch if window is None else window - 1
         gathers_in = self._new_group(self.group)  # they need not queue behind reductions
         self.gathers_of = self.transports(group=gathers_in, reduces=False)
-        for vector in self.vectors():
+        for vector in (*self.vectors(), *self.frozen_shards.vectors):
             vector.gathers = self.gathers_of(vector.layout.owner)
         self._make_gatherer()
         if units is None and self.group.rank() == 0:
             print(f"ZeroStage3 gathers, by units and their parameters: {in_words(self._parts())}", file=sys.stderr)
 
     def _parts(self) -> dict[Module, dict[str, Parameter]]:
-        return parameters_of(cast(list, self.units), self.module, self.trained)
+        named = self.trained | self.frozen_shards.parameters
+        return parameters_of(cast(list, self.units), self.module, named)
 
     def _make_gatherer(self) -> None:
-        self.gatherer = Gatherer(
-            self.module, self._parts(), self.vectors(), self.group, self.prefetch, self.find_unused
-        )
+        vectors = [*self.vectors(), *self.frozen_shards.vectors]
+        self.gatherer = Gatherer(self.module, self._parts(), vectors, self.group, self.prefetch, self.find_unused)
 
     def add_param_group(self, group: dict) -> None:
         super().add_param_group(group)

@@ -22,15 +22,21 @@ def state_dict(model):
     return {key: trained[aliases[key]] if key in aliases else value for key, value in untrained(model).items()}
 
 
-def untrained(model):
-    """The module's own ``state_dict``, in which frozen parameters are what was given. Trained ones may be empty."""
+def untrained(model, sharded=True):
+    """The module's own ``state_dict``, in which frozen parameters are what was given.
+
+    Trained ones may be empty, and without ``sharded`` so may frozen ones that are.
+    """
     given = dict(model.frozen.values()) if model.frozen is not None else {}
     names = _names(model, given)
+    if sharded:
+        names |= frozen_aliases(model)
+        given |= dict(model.frozen_shards.values())
     return {key: given[names[key]] if key in names else value for key, value in here(model).items()}
 
 
 def take_untrained(model, key, value):
-    """Have what is not trained, a buffer or a frozen parameter, be ``value``."""
+    """Have what is not trained and whole, a buffer or a frozen parameter, be ``value``."""
     if model.frozen is not None:
         model.frozen.take(_names(model, model.frozen.names).get(key), value)
     here(model)[key].copy_(value)
@@ -64,14 +70,19 @@ def load_state_dict(model, state, strict=True, assign=False):
         )
     if not strict:
         raise TypeError(f"strict is {strict}, and all ranks take over all; give model.state_dict() | state")
-    shapes, aliases, ours = trained_shapes(model), trained_aliases(model), here(model)
+    shapes, ours = trained_shapes(model) | frozen_shapes(model), here(model)
+    aliases = trained_aliases(model) | frozen_aliases(model)
     fits = {key: shapes[aliases[key]] if key in aliases else tuple(value.shape) for key, value in ours.items()}
     together(model.group, lambda: check_fit(fits, {key: tuple(value.shape) for key, value in state.items()}))
     for key in ours.keys() - aliases:
         take_untrained(model, key, state[key])
-    model.change(
-        lambda vector: vector.master.copy_(shard(vector, lambda name, start, stop: state[name].reshape(-1)[start:stop]))
-    )
+
+    def read(name, start, stop):
+        return state[name].reshape(-1)[start:stop]
+
+    for vector in model.frozen_shards.vectors:
+        vector.take(shard(vector, read))
+    model.change(lambda vector: vector.master.copy_(shard(vector, read)))
 
 
 def optimizer_state_dict(model):
@@ -153,9 +164,24 @@ def trained_shapes(model):
     return {name: shape for vector in model.vectors() for name, shape in vector.layout.parameters}
 
 
+def frozen_shapes(model):
+    return {name: shape for vector in model.frozen_shards.vectors for name, shape in vector.layout.parameters}
+
+
+def frozen_aliases(model):
+    """``{key of the module's state_dict: name}`` of frozen parameters that are sharded and still in the module."""
+    names = {parameter: name for name, parameter in model.frozen_shards.parameters.items()}
+    return {key: names[p] for key, p in model.module.named_parameters(remove_duplicate=False) if p in names}
+
+
 def trained_aliases(model):
     """``{key of the module's state_dict: name}`` of trained parameters; a tied one has several keys."""
     return _names(model, model.trained)
+
+
+def names(model):
+    """``{key of the module's state_dict: name}`` of all parameters."""
+    return _names(model, dict(model.module.named_parameters()))
 
 
 def _names(model, named):

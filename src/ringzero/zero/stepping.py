@@ -93,12 +93,16 @@ def whole_parameters(model: Any, write: bool = False) -> Iterator[None]:
     model._check_usable()
     guards.check_unchanged(model)
     model.heed_data()
+    frozen = model.frozen_shards.vectors
     with nullcontext() if model.gatherer is None else model.gatherer.all_whole():
-        before = {vector: vector.whole[vector.owned].clone() for vector in model.vectors()} if write else {}
+        before = {vector: vector.whole[vector.owned].clone() for vector in (*model.vectors(), *frozen)} if write else {}
         yield
         if write:
             with torch.no_grad():
                 model.home.update(model.vectors(), lambda vector: vector.take_over_whole(before[vector]))
+                for vector in frozen:
+                    vector.take_over_whole(before[vector])
+                    vector.bring_up_to_date()
     if write:
         model.share()
 
@@ -121,6 +125,7 @@ def leave(model: Any) -> None:
     trained = state.trained_values(model)
     if model.frozen is not None:
         model.frozen.give_back()
+    model.frozen_shards.give_back()
     if model.gatherer is not None:
         model.gatherer.leave()
     for vector in model.vectors():

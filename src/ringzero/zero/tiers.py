@@ -10,13 +10,13 @@ def resident(model: ZeroModel) -> dict[str, int]:
     """``{tier: bytes}`` on this rank: parameters, gradients and optimizer states, each storage once.
 
     Optimizer states of one number, such as Adam's step count, are left out. Activations, buffers, and parameters that
-    are not trained, are not part of it.
+    are neither trained nor sharded, are not part of it.
     """
     held: dict[str, dict[int, int]] = {tier: {} for tier in TIERS}
-    for vector in model.vectors():
+    for vector in (*model.vectors(), *model.frozen_shards.vectors):
         states = [value for value in model.optimizer.state.get(vector.master, {}).values() if value.dim()]
-        on_device = [t for t in (vector.whole, vector.gradient, vector.secondary) if t is not None]
-        for tier, tensor in [*(("device", t) for t in on_device), *model.home.sizes(vector, states)]:
+        on_device = [t for t in (vector.whole, vector.gradient, vector.of_node, vector.secondary) if t is not None]
+        for tier, tensor in [*(("device", t) for t in on_device), *vector.home.sizes(vector, states)]:
             storage = tensor.untyped_storage()
             held[tier][storage._cdata] = storage.nbytes()
     total = {tier: sum(sizes.values()) for tier, sizes in held.items()}

@@ -20,16 +20,18 @@ BACKEND = "backend"
 
 
 class Transport(NamedTuple):
-    """Two functions of 1-D vectors, which talk in ``group``.
+    """Two functions of 1-D vectors, which talk in ``group``, and a third one between such groups.
 
     ``reduce(gradient)``  sums over the ranks, and returns this rank's shard of the sum; ``gradient`` is overwritten
     ``gather(whole)``     fills ``whole``, in which this rank's shard is in its place, with the other ranks' shards
+    ``across``            where there are several groups that do so: sums what ``reduce`` returned over them, in place
     ``in_node``           with it each node keeps shards of what was gathered, to gather there the next time
     """
 
     group: dist.ProcessGroup
     reduce: Callable[[torch.Tensor], torch.Tensor]
     gather: Callable[[torch.Tensor], object]
+    across: Callable[[torch.Tensor], object] | None = None
     in_node: "Transport | None" = None
 
 

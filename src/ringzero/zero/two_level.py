@@ -1,7 +1,8 @@
 """Two levels of ranks: those of one node, which talk fast, and those of the same place in every node.
 
 Parameters are sharded inside a node and replicated across nodes: HSDP, Zhao et al., "PyTorch FSDP", VLDB 16 (2023);
-MiCS, Zhang et al., VLDB 16 (2022). Gathers stay inside a node. Of the gradients only a shard crosses between nodes.
+MiCS, Zhang et al., VLDB 16 (2022). Gathers stay inside a node. Of the gradients only a shard crosses between nodes, and
+of several micro-batches only that of their sum: passes in ``no_sync`` are reduced inside a node alone.
 """
 
 import os
@@ -96,10 +97,8 @@ class Hybrid:
 def replicated(inside: Transport, across: dist.ProcessGroup) -> Transport:
     """Vectors travel ``inside`` a group, and their reduced shards are summed ``across`` such groups."""
 
-    def reduce(gradient: torch.Tensor) -> torch.Tensor:
-        shard = inside.reduce(gradient)
-        if across.size() > 1 and shard.numel():
+    def add_up(shard: torch.Tensor) -> None:
+        if shard.numel():
             all_reduce(shard, algorithm="auto", group=across)
-        return shard
 
-    return inside._replace(reduce=reduce)
+    return inside._replace(across=add_up) if across.size() > 1 else inside

@@ -24,18 +24,22 @@ class ShardedVector(Vector):
                    ``dtype``
     ``gradient``   this rank's gradients over the number of ``ranks``, as they come in; or None
     ``reduced``    this rank's shard of their sum over the ranks, in the memory of ``gradient`` or in its own; or None
+    ``of_node``    the same of passes in ``no_sync`` that were reduced inside the node alone, summed; or None
     ``secondary``  this rank's part of the parameters when only its node shares them, for ``in_node``; or None
 
     It is reduced by ``transport``, and gathered by ``gathers`` if that is another one. It is cut among the ranks of the
     transport's group, which may be some of the ``ranks``; with an ``owner`` it is that rank's.
     """
 
+    trained = True  # whether gradients come
+
     def __init__(self, parameters: Mapping[str, Parameter], transport: Transport, home: Any, *,
                  gathers: Transport | None = None, dtype: torch.dtype | None = None, own_shard: bool = False,
                  ranks: int | None = None, owner: int | None = None):  # fmt: skip
         group = transport.group
         self.reduced: torch.Tensor | None = None
-        self._earlier: torch.Tensor | None = None  # what ``reduced`` was before a reduction that is on its way
+        self.of_node: torch.Tensor | None = None
+        self._earlier: tuple[torch.Tensor | None, ...] = ()  # what a reduction that is on its way adds to
         self.added: set[Parameter] = set()  # whose gradients are in ``gradient`` and not in ``reduced`` yet
         super().__init__(parameters, ranks or group.size())
         self.transport, self.gathers, self.home = transport, gathers or transport, home
@@ -63,6 +67,11 @@ class ShardedVector(Vector):
     def group(self) -> dist.ProcessGroup:
         return self.transport.group
 
+    @property
+    def holds_sums(self) -> bool:
+        """Whether there are gradients of earlier passes."""
+        return self.reduced is not None or self.of_node is not None
+
     def expect_gradients(self) -> None:
         """A backward pass begins: every gradient is still missing, and autograd may put it where it likes."""
         super().expect_gradients()
@@ -82,7 +91,7 @@ class ShardedVector(Vector):
             grads = [parameter.grad for parameter in self._shapes]
         if self._mark_of_master is not None and self.master.grad is not self._mark_of_master:
             grads = [self.master.grad] * len(grads)  # what the program did to the shard's it did to all
-        held = self.reduced is not None or bool(self.added)
+        held = self.holds_sums or bool(self.added)
         in_shards = [isinstance(grad, InShards) for grad in grads]
         if all(in_shards) if held else not (step and any(grad is not None for grad in grads)):
             return False
@@ -107,7 +116,7 @@ class ShardedVector(Vector):
 
     def put(self, parameter: Parameter) -> None:
         """Add ``parameter.grad`` to ``gradient`` and forget it; none counts as zeros."""
-        if self.reduced is not None and not self.added:
+        if self.holds_sums and not self.added:
             self.free_gradient()  # a second backward pass before a step: ``reduced`` adds up
         if self.gradient is None:
             label(self.hold_gradient(), "gradients")
@@ -152,21 +161,36 @@ class ShardedVector(Vector):
         if self.gradient is not None and self.gradient.dtype != self.whole.dtype:
             self._hold_as(self.whole.dtype)
 
-    def reduce(self, arrived: Callable[[torch.Tensor], object] = lambda shard: None) -> None:
+    def reduce(self, arrived: Callable[[torch.Tensor], object] | None = None, inside_alone: bool = False) -> None:
         """Add this rank's shard of the sum of all ranks' ``gradient`` to ``reduced``; the rest of it is worthless.
 
-        ``arrived`` is shown the shard first. Another stream may run this. What it reads is kept until the caller has
-        waited and calls ``let_go`` or ``free_gradient``: the caller's stream would take memory that is free at once.
+        With ``inside_alone`` add that of the node's sum to ``of_node``; the next pass without it takes all of these
+        across. ``arrived`` is shown the shard first, or then its first number, summed over all ranks.
+
+        Another stream may run this. What it reads is kept until the caller has waited and calls ``let_go`` or
+        ``free_gradient``: the caller's stream would take memory that is free at once.
         """
         assert self.gradient is not None  # it is full
-        shard = self.transport.reduce(self.gradient)
-        arrived(shard)
-        self._earlier, self.reduced = self.reduced, self.home.accumulate(self, shard)
-        self.added = set()
+        shard, across, self.added = self.transport.reduce(self.gradient), self.transport.across, set()
+        if across is not None and inside_alone:
+            if arrived is not None:
+                first = shard[:1].clone()
+                across(first)
+                arrived(first)
+            self.of_node = shard.to(self.master.dtype, copy=True) if self.of_node is None else self.of_node.add_(shard)
+            return
+        self._earlier, self.of_node = (self.reduced, self.of_node), None
+        if self._earlier[1] is not None:
+            shard.copy_(self._earlier[1].add_(shard))
+        if across is not None:
+            across(shard)
+        if arrived is not None:
+            arrived(shard)
+        self.reduced = self.home.accumulate(self, shard)
 
     def let_go(self) -> None:
         """What was reduced is there."""
-        self._earlier = None
+        self._earlier = ()
 
     def free_gradient(self) -> None:
         """Keep this rank's shard of the sum alone."""
@@ -175,6 +199,8 @@ class ShardedVector(Vector):
             if _share_memory(self.reduced, self.gradient):
                 self.reduced = self.reduced.clone()
             label(self.reduced, "gradients")
+        if self.of_node is not None:
+            label(self.of_node, "gradients")
         self.gradient, self.views = None, {}
 
     def change_gradient(self, change: Callable[[torch.Tensor], object]) -> None:
@@ -185,17 +211,22 @@ class ShardedVector(Vector):
 
     def forget_gradient(self) -> None:
         """Forget what was added up; the memory stays."""
-        self.reduced, self.added, self.used = None, set(), False
+        self.reduced, self.of_node, self.added, self.used = None, None, set(), False
         with torch._C.DisableTorchFunctionSubclass():
             for parameter in self._shapes:
                 if isinstance(parameter.grad, InShards):
                     parameter.grad = parameter.grad.begins()
 
-    def take_back(self, reduced: torch.Tensor | None) -> None:
-        """Have ``reduced`` be as it was before a pass."""
-        if reduced is None:
+    def sums(self) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+        """Copies of ``reduced`` and ``of_node``, for ``take_back``."""
+        reduced, of_node = (None if each is None else each.clone() for each in (self.reduced, self.of_node))
+        return reduced, of_node
+
+    def take_back(self, reduced: torch.Tensor | None, of_node: torch.Tensor | None) -> None:
+        """Have the sums be as they were before a pass."""
+        if reduced is None and of_node is None:
             self.forget_gradient()
-        self.reduced = reduced
+        self.reduced, self.of_node = reduced, of_node
 
     def gather(self) -> None:
         """Fill ``whole`` with all ranks' shards."""
@@ -267,8 +298,9 @@ class ShardedVector(Vector):
         rank's own shard, is the one that counts.
         """
         here = self.whole.untyped_storage().data_ptr()
-        moved = [name for name, p in self.parameters.items() if p.untyped_storage().data_ptr() != here]
-        return [*moved, *(name for name in self.overwritten() if name not in moved)]
+        with torch._C.DisableTorchFunctionSubclass():  # ``Gone`` would look at each access
+            moved = [name for name, p in self.parameters.items() if p.untyped_storage().data_ptr() != here]
+            return [*moved, *(name for name in self.overwritten() if name not in moved)]
 
     def overwritten(self) -> list[str]:
         """Names of parameters that were written to in place while another copy is the one that counts."""
