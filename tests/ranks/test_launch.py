@@ -592,8 +592,8 @@ def test_the_first_script_of_chapter_2_runs_without_this_library(tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3", "first_sum.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    said = re.findall(r"rank \d of 3 has \[6.0, 6.0\]", done.stdout)  # lines of ranks that print at once may mix
-    assert sorted(said) == [f"rank {rank} of 3 has [6.0, 6.0]" for rank in range(3)]
+    said = re.findall(r"rank \d of 3 has \[9, 12\]", done.stdout)  # lines of ranks that print at once may mix
+    assert sorted(said) == [f"rank {rank} of 3 has [9, 12]" for rank in range(3)]
 
 
 def missing_imports(modules):
