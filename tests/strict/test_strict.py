@@ -437,3 +437,23 @@ def test_an_end_that_is_missing_is_never_done():
     (op,) = queues.stuck()
     assert not queues.is_done(op)
     assert queues.behind(op) == []
+
+
+def trains_with_torchs_ddp():
+    torch.manual_seed(0)
+    model = torch.nn.parallel.DistributedDataParallel(
+        torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2)).double(), bucket_cap_mb=1e-4
+    )
+    for step in range(3):
+        model.zero_grad()
+        x = torch.full((2, 3), float(dist.get_rank() + step), dtype=torch.float64)
+        model(x).square().sum().backward()
+    return torch.cat([p.grad.flatten() for p in model.parameters()])
+
+
+def test_torchs_own_ddp_whose_reducer_asks_from_c_plus_plus():
+    """It asks each work for its future from a hook, where nothing else had said that what strict does is its own."""
+    on_gloo = launch(trains_with_torchs_ddp, world_size=3, device="cpu").returns
+    by_rules = launch(trains_with_torchs_ddp, world_size=3, device="strict").returns
+    for one, other in zip(on_gloo, by_rules, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.distributed as dist
 
-from ringzero.strict import streams
+from ringzero.strict import streams, watching
 from ringzero.strict.pending import Pending
 
 
@@ -34,7 +34,8 @@ class StrictWork(dist.Work):
 
     def synchronize(self):
         for pending in self._entry:
-            pending.settle()
+            with watching.quietly():  # torch's own DDP asks from C++, where nothing else says that this is ours
+                pending.settle()
             streams.host_learns(pending.clock)
 
     def is_success(self):
