@@ -34,7 +34,7 @@ SLOWEST = (
 TURNS = {
     # rooms
     "book": 5, "collectives": 5, "course": 5, "data_parallel": 5, "explain": 5, "measure": 5, "peers": 5, "ranks": 5,
-    "steps": 5, "strict": 5, "unsynced": 5, "zero": 5,
+    "same": 5, "steps": 5, "strict": 5, "unsynced": 5, "zero": 5,
     # every page or every lab, with each commit others
     "test_a_page_in_light_and_dark": 6, "test_a_page_fits_a_telephone": 6, "test_axe_can_read_all_text_in_dark_mode": 6,
     "test_the_text_of_figures_can_be_read_on_a_telephone": 6, "test_axe_finds_only_what_is_the_theme_s": 6,

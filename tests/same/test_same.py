@@ -12,7 +12,7 @@ from tests.in_turn import in_turn
 from tests.same.programs import RIGHT, START, WRONG, write
 
 
-@pytest.mark.parametrize("name", in_turn(RIGHT, 3))
+@pytest.mark.parametrize("name", RIGHT)
 def test_a_right_program_is_the_same(tmp_path, name):
     for ranks in (2, 3):
         verdict = compare(str(write(tmp_path / "train.py", RIGHT[name])), "step", ranks=ranks)
@@ -20,7 +20,7 @@ def test_a_right_program_is_the_same(tmp_path, name):
         assert verdict.steps >= 4
 
 
-@pytest.mark.parametrize("name", in_turn(WRONG, 3))
+@pytest.mark.parametrize("name", WRONG)
 def test_a_bug_gets_its_name(tmp_path, name):
     cause, program = WRONG[name]
     verdict = compare(str(write(tmp_path / "train.py", program)), "step")
