@@ -9,7 +9,7 @@ from ringzero.cli import main
 from ringzero.same import ProgramError, compare
 from tests.fuzz import same as same_programs
 from tests.in_turn import in_turn
-from tests.same.programs import RIGHT, START, WRONG, write
+from tests.same.programs import LOADER, OURS, RIGHT, START, WRAPPED, WRONG, write
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -67,13 +67,40 @@ def program(body, start=""):
         ("def step(batch): raise KeyError('x')\n", "(?s)does not end on 2 ranks.*KeyError"),
         ("def step():\n    if rank == 0:\n        dist.barrier()\n", "ranks? 1 .*never entered barrier"),
         ("class step:\n    def __init__(self, a): pass\n", r"step is a class, and step\(\) fails"),
+        ("def step(batch): return batch[0].sum()\n", "nothing can be compared on 2 ranks"),
         ("import psutil\npsutil.virtual_memory = lambda: type('M', (), {'available': 10})\nmodel = nn.Linear(6, 3)\n"
-         "def step(batch): return model(batch[0]).sum()\n", "GB are free. Compare a smaller one"),
+         "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+         "def step(batch):\n    model(batch[0]).sum().backward()\n    optimizer.step()\n", "GB are free. Compare"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_compared_is_refused(tmp_path, text, says):
     with pytest.raises(ProgramError, match=says):
         compare(str(write(tmp_path / "train.py", text)), "step", steps=2)
+
+
+def test_as_written_and_where_the_loader_has_a_type_of_its_own(tmp_path):
+    named = """
+import collections
+Pair = collections.namedtuple("Pair", "x y")
+loader = DataLoader(dataset, batch_size=4, sampler=sampler, collate_fn=lambda them: Pair(*map(torch.stack, zip(*them))))
+"""
+    right = LOADER + named + WRAPPED.replace("loss_of(model, batch)", "loss_of(model, (batch.x, batch.y))")
+    wrong = right.replace("    loss.backward()", "    (loss / ranks).backward()")
+    for as_written, tolerance in ((False, 1e-9), (True, 2e-4)):
+        path = write(tmp_path / "train.py", right)
+        verdict = compare(path, "step", as_written=as_written)
+        assert (verdict.same, verdict.steps, verdict.tolerance) == (True, 4, tolerance), str(verdict)
+        write(path, wrong)
+        assert compare(path, "step", as_written=as_written).causes[0].name == "averaged twice"
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_a_wrong_program_on_shards_is_seen(tmp_path, stage):
+    """Its gradients are in pieces, so the parameters tell."""
+    wrong = OURS.replace("STAGE]", f"{stage}]").replace("torch.optim.AdamW", "torch.optim.SGD")
+    wrong = wrong.replace("    loss.backward", "    (loss / ranks).backward")
+    verdict = compare(write(tmp_path / "train.py", wrong), "step")
+    assert verdict.first.startswith("after step 1: the parameters of "), str(verdict)
 
 
 def test_the_command_says_and_saves_what_it_found(tmp_path):

@@ -1,8 +1,7 @@
 """What can make N ranks train unlike one process, and how it shows in the notes of the runs.
 
 A cause is a function of what was seen (``Seen``) that returns a ``Cause`` or None. ``IN_ORDER`` has them, the surest
-first:
-what is wrong before the first step, then in a gradient, then behind it.
+first: what is wrong before the first step, then in a gradient, then behind it.
 """
 
 from collections.abc import Callable, Iterable
@@ -59,8 +58,7 @@ class Seen:
         if unknown.any() and not (a[unknown].isnan() == b[unknown].isnan()).all():
             return False
         off = (a - b)[~unknown].abs()
-        if self.tolerance < EXACT or most == 1.0:
-            most = 1.0
+        most = 1.0 if self.tolerance < EXACT else most
         return not off.numel() or off.quantile(most).item() <= self.tolerance * max(_size(b), SMALL * largest)
 
     def alike(self, mine: Tensors, theirs: Tensors) -> bool:
@@ -81,17 +79,9 @@ class Seen:
             for what in ("rates", "raw", "final", "state", "parameters", "buffers"):
                 for rank, note in enumerate(self.many):
                     if what in expected and (bad := self._off(what, note["events"][i][what], expected[what])):
-                        at = (
-                            f"step {step}"
-                            if expected["kind"] == "step"
-                            else f"after step {step}"
-                            if step
-                            else f"call {i + 1}"
-                        )
-                        thing = WORDS[what]
-                        return Difference(
-                            i, what, bad, f"{at}: {thing} of {_names(bad)} on rank {rank} differ from one process's."
-                        )
+                        after = "after " * (expected["kind"] == "call")
+                        words = f"{after}step {max(step, 1)}: {WORDS[what]} of {_names(bad)} on rank {rank} differ"
+                        return Difference(i, what, bad, f"{words} from one process's.")
         for rank, note in enumerate(self.many):
             if len(note["events"]) > len(self.one["events"]):
                 return Difference(len(self.one["events"]), "order", [], f"rank {rank} did more steps than one process.")

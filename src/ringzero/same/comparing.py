@@ -56,7 +56,7 @@ class Verdict:
         return "\n".join(lines)
 
 
-def compare(path: str, step: str, *, ranks: int = 2, steps: int = 4, samples: str | None = None,
+def compare(path: str | Path, step: str, *, ranks: int = 2, steps: int = 4, samples: str | None = None,
             as_written: bool = False, timeout: float = SECONDS) -> Verdict:  # fmt: skip
     """Train ``steps`` calls of ``step`` of the file ``path`` on ``ranks`` ranks and in one process, and compare.
 
@@ -103,7 +103,7 @@ def compare(path: str, step: str, *, ranks: int = 2, steps: int = 4, samples: st
     if first is not None and first.event is not None:
         found.shares = _shares(run, dtype, many, found.before(first.event))
     return Verdict(
-        ranks, len(one["events"]), "float64" if dtype else "as written", eps,
+        ranks, _steps(one["events"]), "float64" if dtype else "as written", eps,
         "" if first is None else first.words, causes.of(found, first),
     )  # fmt: skip
 
@@ -118,9 +118,18 @@ def _run(arguments: tuple, world_size: int, timeout: float) -> list[dict]:
     for note in notes:
         if "refused" in note:
             raise ProgramError(note["refused"])
-    if not any(note["events"] for note in notes):
-        raise ProgramError(f"nothing was trained {where}: the step called no optimizer and returned nothing")
+    if not any(
+        tensors for note in notes for event in note["events"] for tensors in map(event.get, ("raw", "parameters"))
+    ):
+        raise ProgramError(
+            f"nothing can be compared {where}: the step called no model with parameters, and no optimizer"
+        )
     return notes
+
+
+def _steps(events: list[dict]) -> int:
+    """Of the optimizers; of a program without any, its calls."""
+    return sum(event["kind"] == "step" for event in events) or len(events)
 
 
 def _whole(many: list[dict]) -> list[Any]:

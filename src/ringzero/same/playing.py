@@ -32,7 +32,7 @@ def _play(path, name, samples, calls, dtype, given):
     if wide:
         torch.set_default_dtype(wide)
     feed, dropped = Feed(given), []  # type: Feed, list
-    watch = Watch(4 * calls, feed, dropped)
+    watch = Watch(4 * calls, feed, lambda nbytes: _refuse_if_too_large(nbytes, ranks))
     with program.changed(feed, dropped), watch.watching():
         try:
             module = program.load(path, SEED + rank)
@@ -54,8 +54,6 @@ def _play(path, name, samples, calls, dtype, given):
                     watch.drawn.note()
                 watch.after_call(loss)
                 one_step = one_step or sum(event["kind"] == "step" for event in watch.events) <= 1
-                if len(watch.events) == 1:
-                    _refuse_if_too_large(watch.facts()["bytes"], ranks)
         except (Enough, StopIteration):
             pass
         except (RuntimeError, AssertionError) as failed:

@@ -123,11 +123,14 @@ class Feed:
 
             def following() -> Any:
                 with self._own_random():
-                    return plain(next(own, END))
+                    return next(own, END)
 
+            # A program may ask its loader's batches for more than plain data has, as batch.to(...).
+            like = following()
             with contextlib.suppress(StopIteration):
-                while not isinstance(batch := self.next(following), str):
-                    yield batch
+                while not isinstance(batch := self.next(lambda: plain(like)), str):
+                    yield like if self.given is None else as_one_of(like, batch)
+                    like = following() if self.given is None else like
 
         return batches_of
 
@@ -220,6 +223,15 @@ def plain(batch: Any) -> Any:
     return batch
 
 
+def as_one_of(like: Any, batch: Any) -> Any:
+    """The plain ``batch`` as one of the type of ``like``: a named tuple, a dictionary with methods of its own."""
+    if type(like) is type(batch):
+        return batch
+    if hasattr(like, "_fields"):
+        return type(like)(*batch)
+    return type(like)(batch) if hasattr(like, "items") or isinstance(like, (list, tuple)) else batch
+
+
 def converted(batch: Any, dtype: torch.dtype | None) -> Any:
     """With the floating-point numbers of this type."""
     if isinstance(batch, torch.Tensor):
@@ -231,7 +243,7 @@ def _each(value, function):
     if isinstance(value, dict):
         return {key: function(v) for key, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(function(v) for v in value)
+        return as_one_of(value, (tuple if isinstance(value, tuple) else list)(map(function, value)))
     return value
 
 
@@ -241,6 +253,19 @@ def _samples(batch):
         return len(batch) if batch.dim() else 0
     inside = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, (list, tuple)) else ()
     return next((n for n in map(_samples, inside) if n), 0)
+
+
+@contextlib.contextmanager
+def replaced(changes: list[tuple[Any, str, Any]]) -> Iterator[None]:
+    """While inside, each ``(holder, name, value)`` is so."""
+    before = [(holder, name, getattr(holder, name)) for holder, name, _ in changes]
+    try:
+        for holder, name, new in changes:
+            setattr(holder, name, new)
+        yield
+    finally:
+        for holder, name, old in before:
+            setattr(holder, name, old)
 
 
 @contextlib.contextmanager
@@ -270,12 +295,5 @@ def changed(feed: Feed, dropped: list) -> Iterator[None]:
         args = (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args
         return attention(*args, **options | ({"dropout_p": 0.0} if "dropout_p" in options else {}))
 
-    changes.append((functional, "scaled_dot_product_attention", attend))
-    before = [(holder, name, getattr(holder, name)) for holder, name, _ in changes]
-    try:
-        for holder, name, new in changes:
-            setattr(holder, name, new)
+    with replaced([*changes, (functional, "scaled_dot_product_attention", attend)]):
         yield
-    finally:
-        for holder, name, old in before:
-            setattr(holder, name, old)

@@ -18,6 +18,8 @@ from torch import nn
 from torch.nn.modules import module as modules
 from torch.optim import optimizer as optimizers
 
+from ringzero.same.program import Feed, replaced
+
 MOST = 2048  # elements of a tensor
 Tensors = dict[str, torch.Tensor]
 
@@ -50,8 +52,8 @@ class Drawn:
 class Watch:
     """Notes what a program does. ``events`` are the notes, in order; ``start`` is what the models held at first."""
 
-    def __init__(self, steps: int, feed: Any, dropped: list):
-        self.steps, self.feed, self.dropped = steps, feed, dropped
+    def __init__(self, steps: int, feed: Feed, refuse_if_too_large: Callable[[int], None]):
+        self.steps, self.feed, self.refuse_if_too_large = steps, feed, refuse_if_too_large
         self.events: list[dict] = []
         self.drawn = Drawn()
         self.start: Tensors = {}
@@ -61,7 +63,7 @@ class Watch:
         self.backward: list[float] = []  # what backward passes began from, since the last step
         self.raw: Tensors | None = None  # gradients before they were clipped
         self.clips: list[list[float]] = []
-        self.unsynced, self.gathered, self.taken = False, False, 0
+        self.unsynced, self.gathered = False, False
 
     # What the program calls
 
@@ -81,14 +83,10 @@ class Watch:
             (dist, "all_gather", self._gather(dist.all_gather)),
             (dist, "all_gather_into_tensor", self._gather(dist.all_gather_into_tensor)),
         ]
-        before = [(holder, name, getattr(holder, name)) for holder, name, _ in changes]
         try:
-            for holder, name, new in changes:
-                setattr(holder, name, new)
-            yield
+            with replaced(changes):
+                yield
         finally:
-            for holder, name, old in before:
-                setattr(holder, name, old)
             for hook in hooks:
                 hook.remove()
 
@@ -102,6 +100,7 @@ class Watch:
             self.roots = [r for r in self.roots if not any(r is m for m in module.modules())]
             if id(module) not in inside:
                 self.roots.append(module)
+            self.refuse_if_too_large(sum(p.numel() * p.element_size() for _, p in self._named()))
             if not self.start:
                 self.start = self.parameters() if not _gathers(module) else {}
         self.depth += 1
@@ -186,7 +185,7 @@ class Watch:
         found: Tensors = {}
         for i, root in enumerate(self.roots):
             if _gathers(root):  # a model of ``ringzero.zero``: its parameters are not whole in between
-                trained = {name for name, _ in root.named_parameters()}
+                trained = {name.removeprefix("module.") for name, _ in root.named_parameters()}
                 state = {_name(root, i, name): value for name, value in root.state_dict().items() if name in trained}
                 found |= {name: sampled(value) for name, value in state.items()}
             else:
@@ -221,9 +220,7 @@ class Watch:
         ]
         return {
             "batch_norm": bool(norms), "wrapped": bool(wrapped), "past_the_wrapper": bool(bare),
-            "trained": [name for name, p in self._named() if p.requires_grad],
             "types": sorted(self.types | {_name_of(p.dtype) for _, p in self._named()}) or ["float32"],
-            "bytes": sum(p.numel() * p.element_size() for _, p in self._named()),
         }  # fmt: skip
 
     def _named(self):
@@ -265,9 +262,8 @@ def _alive(kind):
 
 
 def _name(root, index, name):
-    """Without the wrappers' prefixes; models behind the first have their number in front."""
-    words = [word for word in name.split(".") if word not in ("module", "_orig_mod", "_fsdp_wrapped_module")]
-    return f"{index}: " * bool(index) + ".".join(words)
+    """Without a wrapper's prefix; models behind the first have their number in front."""
+    return f"{index}: " * bool(index) + name.removeprefix("module.")
 
 
 def _scalar(loss):
