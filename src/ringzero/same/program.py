@@ -128,9 +128,16 @@ class Feed:
             # A program may ask its loader's batches for more than plain data has, as batch.to(...).
             like = following()
             with contextlib.suppress(StopIteration):
-                while not isinstance(batch := self.next(lambda: plain(like)), str):
-                    yield like if self.given is None else as_one_of(like, batch)
-                    like = following() if self.given is None else like
+                if self.given is not None:
+                    while not isinstance(batch := self.next(following), str):
+                        yield as_one_of(like, batch)
+                    return
+                while True:
+                    self.taken.append(plain(like))
+                    if isinstance(like, str):
+                        return
+                    yield like
+                    like = following()
 
         return batches_of
 
