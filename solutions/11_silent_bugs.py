@@ -19,7 +19,7 @@
 # too; the broken programs run on the CPU, so that everyone sees the same numbers. The score under a check is of the
 # tests that you see; hidden tests, on other data, follow at hand-in.
 #
-# About two hours. Wherever you see **Guess first**, do: write it down before you run the cell.
+# Two to three hours. Wherever you see **Guess first**, do: write it down before you run the cell.
 
 # %% tags=["parameters"]
 WORLD_SIZE = 4
@@ -168,8 +168,8 @@ for rank, (_, lists) in enumerate(ranks):
 # %% [markdown]
 # The loss falls, as it would with a third of the samples. There is a second bug in the same line; look at both epochs.
 #
-# Answer for epoch 0: the `cause`; `never`, how many samples no rank takes; `most`, how many ranks take the sample that
-# most of them take. A short cell of your own counts faster than you do.
+# Answer for epoch 0: the `cause`; `never`, how many samples no rank takes; and find the sample that the most ranks take:
+# `most`, how many ranks take it. A short cell of your own counts faster than you do.
 
 
 # %% nbgrader={"grade_id": "why_samples_are_missing", "solution": true}
@@ -642,7 +642,8 @@ answer.score() + check.score()
 
 # %% [markdown]
 # The [discussion in open_clip](https://github.com/mlfoundations/open_clip/issues/616) compares both kinds of gather.
-# `torch.distributed.nn.functional.all_gather` sends gradients back to where the numbers came from. Adam divides a
+# `torch.distributed.nn.functional.all_gather` sends gradients back to where the numbers came from; new versions of torch
+# warn and name the function that takes its place. Adam divides a
 # gradient by its own size, so with Adam the factor hardly shows.
 
 # %% [markdown]
@@ -797,9 +798,10 @@ print("differ from rank 0 by", " ".join(f"{(p - parameters[0]).abs().max():.4f}"
 # %% [markdown]
 # All four losses fall. Which model will the checkpoint have?
 #
-# Answer: the `cause`; `step`, the step, from 0, after which the ranks' parameters differ for the first time; `rank`,
-# which rank is then apart from the three others. Do not read it from the cell above: `trained` with
-# `[part[:k] for part in parts]` runs the first `k` steps.
+# Answer: the `cause`; `step`, the first step that leaves the ranks with different parameters, counted from 0; `rank`,
+# which rank is then apart from the three others. Check it by a run, as in a job where nobody knows which samples are
+# broken: `trained` with `[part[:k] for part in parts]` runs the first `k` steps. If the ranks are equal after `k` steps
+# and differ after `k + 1`, the answer is `k`.
 
 
 # %% nbgrader={"grade_id": "why_a_rank_is_apart", "solution": true}
@@ -1013,7 +1015,7 @@ PROGRAMS = {
 def step(batch):
     x, y = batch
     optimizer.zero_grad()
-    loss = functional.mse_loss(model(x), y.to(x.dtype))
+    loss = functional.mse_loss(model(x), y)
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), 0.1)
     average()
@@ -1036,7 +1038,7 @@ def step(batch):
 def step(batch):
     x, labels = batch
     optimizer.zero_grad()
-    loss = functional.cross_entropy(model(x).flatten(0, 1), labels.flatten())
+    loss = functional.cross_entropy(model(x).flatten(0, 1), labels.flatten())  # -100 is what it leaves out by default
     loss.backward()
     average()
     optimizer.step()
@@ -1058,9 +1060,9 @@ from ringzero.same import compare
 print(compare(str(FILES["a"]), "step", ranks=2))
 
 # %% [markdown]
-# Answer with a dict: for each of `a`, `b` and `c` the name of the cause, as `compare` calls it (what stands before the
-# colon), or "nothing". And `clip`: in which order should that program have clipped and averaged? Write "average, clip"
-# or "clip, average".
+# Answer with a dict: for each of `a`, `b` and `c` the name of the cause, or "nothing". Take the name that `compare`
+# gives, which stands before the colon, and not one of our list `CAUSES`. And `clip`: in which order should program `a`
+# have clipped and averaged? Write "average, clip" or "clip, average"; whether it is right, you learn when you hand in.
 
 
 # %% nbgrader={"grade_id": "what_compare_says", "solution": true}
