@@ -19,6 +19,12 @@
 # messages and bytes as well as looking at the result. Its score is of the tests that you see; hidden tests, with other
 # sizes and numbers of ranks, follow at hand-in.
 #
+# You need chapter 2 first. After this lab you can
+#
+# - write the nine collectives with nothing but send and receive (`all_reduce`)
+# - take a plan in which no rank stands in the middle, or one with few rounds (`tree_broadcast`)
+# - choose between such plans by rounds and bytes (`which_way_to_sum`)
+#
 # About 90 minutes. Wherever you see **Guess first**, do: write the number down before you run the cell.
 
 # %% tags=["parameters"]

@@ -19,6 +19,12 @@
 # messages and bytes as well as looking at the result. Its score is of the tests that you see; hidden tests, with other
 # sizes and numbers of ranks, follow at hand-in.
 #
+# You need chapter 3 first. After this lab you can
+#
+# - write a ring all-reduce that is right for any number of ranks and elements (`ring_all_reduce`)
+# - fit α and β to measured times and predict another size (`fit_alpha_beta`)
+# - say for which sizes a ring is the wrong choice (`when_is_a_ring_best`)
+#
 # About 90 minutes. Wherever you see **Guess first**, do: write the number down before you run the cell.
 
 # %% tags=["parameters"]

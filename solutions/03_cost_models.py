@@ -19,6 +19,13 @@
 # hidden tests, with other numbers of ranks and sizes, follow at hand-in. The library has these formulas, too, in
 # `ringzero.costs`; a check refuses them.
 #
+# You need chapter 4 first. After this lab you can
+#
+# - count the rounds and bytes of a schedule (`count`)
+# - compute the size at which two algorithms change places (`crossover`)
+# - compute how many ranks a model's state needs (`least_ranks`)
+# - choose an algorithm and a stage of ZeRO for a job (`a_plan`)
+#
 # About 90 minutes. Wherever you see **Guess first**, do: write the number down before you run the cell.
 
 # %% tags=["parameters"]

@@ -23,6 +23,13 @@
 # numbers of ranks that you do not see here. Use `dist.all_reduce` and `dist.broadcast`, nothing that averages
 # gradients for you.
 #
+# You need chapters 6 and 6b first. After this lab you can
+#
+# - average gradients so that N ranks train as one process does (`average_in_hooks`)
+# - send buckets while the backward pass goes on (`Overlapped`)
+# - accumulate without sending, and cope with parameters that get no gradient (`DDP`)
+# - compute how large a bucket should be (`how_large_a_bucket`)
+#
 # About 100 to 130 minutes. Wherever you see **Guess first**, do: write it down before you run the cell.
 
 # %% tags=["parameters"]

@@ -18,6 +18,12 @@
 # A check shows a table: what was claimed, whether it holds, why not, and the points. It tries shapes and numbers that
 # you do not see here. The library has the formulas, too, in `ringzero.costs`; a check refuses them.
 #
+# You need chapter 10 first. After this lab you can
+#
+# - predict the bytes of states and activations of a step (`activation_bytes`)
+# - write recomputation (`checkpointed`)
+# - say what fits, and what each way to save memory costs (`what_to_save`)
+#
 # About 100 to 130 minutes. Wherever you see **Guess first**, do: write the number down before you run the cell.
 
 # %% tags=["parameters"]

@@ -22,6 +22,12 @@
 # parallelism "ZeRO": the values are the same. The bytes are not. The library has ZeRO, too, in `ringzero.zero`, and its
 # bytes in `ringzero.costs`; a check refuses them.
 #
+# You need chapter 11 and lab 4 first. After this lab you can
+#
+# - predict what a rank holds and sends at each stage of ZeRO (`plan`)
+# - write stages 1 to 3 so that they train as one process does (`Zero3`)
+# - clip by the norm of a gradient that no rank has whole (`clip`)
+#
 # About 120 to 160 minutes. Wherever you see **Guess first**, do: write it down before you run the cell.
 
 # %% tags=["parameters"]

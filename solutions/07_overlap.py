@@ -24,6 +24,13 @@
 # other calls of `torch.distributed`, other process groups and stores. No function changes a list that it is
 # given.
 #
+# You need chapter 13 first. After this lab you can
+#
+# - compute how many tokens hide an all-reduce (`least_tokens`)
+# - compute what stays exposed of a backward pass with buckets (`exposed`)
+# - find the rank for which the others wait (`straggler`)
+# - choose a plan for a cluster and defend it (`a_plan`)
+#
 # About 120 to 160 minutes. Wherever you see **Guess first**, do: write the answer down before you open it.
 
 # %% tags=["parameters"]

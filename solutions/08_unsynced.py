@@ -30,6 +30,12 @@
 # has its own version of all this, and torch has some of it (`model_averaging`, `ddp_comm_hooks`); a check refuses both.
 # It also refuses other process groups and stores, because nobody counts what travels there.
 #
+# You need chapters 8 and 9 first. After this lab you can
+#
+# - write local SGD and gossip (`gossip`)
+# - compress gradients and keep what was left out (`ErrorFeedback`)
+# - count what each method sends, and choose one for a link (`which_method`)
+#
 # About 120 to 150 minutes. Wherever you see **Guess first**, do: write the answer down before you open it.
 
 # %% tags=["parameters"]

@@ -19,6 +19,12 @@
 # program that stops hanging because it stops communicating is not mended. The score under a check is of the tests that
 # you see; hidden tests, on other data, follow at hand-in.
 #
+# You need chapter 14 first. After this lab you can
+#
+# - read the report of a hang and name its cause (`why_report_hangs`)
+# - mend a program without taking its communication out (`ring_all_reduce`)
+# - say what a time-out's message does not tell (`what_to_look_at`)
+#
 # About 90 minutes. Wherever you see **Guess first**, do: write it down before you run the cell.
 
 # %% tags=["parameters"]

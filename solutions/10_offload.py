@@ -22,6 +22,12 @@
 # tries models, windows and numbers of ranks that you do not see here. The library has its own version of all this; a
 # check refuses it.
 #
+# You need chapter 12 first. After this lab you can
+#
+# - step an optimizer on the host while copies are on their way (`OverlappedHostAdam`)
+# - compute with a window of layers, and say how large it must be (`smallest_window`)
+# - exchange numbers of one byte, and say which errors add up (`what_adds_up`)
+#
 # About 130 to 160 minutes. Wherever you see **Guess first**, do: write the number down before you run the cell.
 
 # %% tags=["parameters"]

@@ -19,7 +19,13 @@
 # too; the broken programs run on the CPU, so that everyone sees the same numbers. The score under a check is of the
 # tests that you see; hidden tests, on other data, follow at hand-in.
 #
-# Two to three hours. Wherever you see **Guess first**, do: write it down before you run the cell.
+# You need chapter 6c first. After this lab you can
+#
+# - name the cause of a bug that a falling loss hides (`why_tokens_count_unlike`)
+# - mend it so that N ranks train as one process does (`train_with_schedule`)
+# - say which cheap check finds which bug (`what_a_loss_proves`)
+#
+# About 120 to 180 minutes. Wherever you see **Guess first**, do: write it down before you run the cell.
 
 # %% tags=["parameters"]
 WORLD_SIZE = 4
