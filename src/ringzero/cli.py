@@ -87,6 +87,7 @@ def _left_out(name: str, why: str) -> click.Command:
         "mutants": "ringzero_course.authoring.mutants:mutants",
         "measure": "ringzero.commands.measure:measure",
         "plan": "ringzero.commands.plan:plan",
+        "quiz": "ringzero_course.connect.commands:quiz",
         "release": "ringzero_course.grading.instructor:release",
         "same": "ringzero.commands.same:same",
         "seal": "ringzero_course.grading.instructor:seal",

@@ -90,6 +90,7 @@ ASKED = {
         "connect.github_actions:write", {"lab": OTHER, "grader": "uni/grader", "folder": "{here}/new"}),
     "ringzero gradescope 03_cost_models --into {here}/zip": ("connect.gradescope:write_zip", {"file": "{here}/zip"}),
     "ringzero gradescope 03_cost_models --unsandboxed": ("connect.gradescope:write_zip", {"unsandboxed": True}),
+    "ringzero quiz --into {here}/quiz": ("connect.quiz:write", {"into": "{here}/quiz"}),
     "ringzero similar 03_cost_models --into {here}/compare": ("connect.similar:export", {"into": "{here}/compare"}),
     "ringzero measure --ranks 4": ("measure.machine:OneNode", {"ranks": 4}),
     "ringzero measure --inter-node 1gbit": (":Cluster", {"nodes": 2, "inter_node": "1gbit"}),

@@ -1,4 +1,4 @@
-"""The commands ``ringzero collect``, ``gradescope``, ``autograder`` and ``similar``."""
+"""The commands ``ringzero collect``, ``gradescope``, ``autograder``, ``quiz`` and ``similar``."""
 
 from pathlib import Path
 
@@ -66,6 +66,23 @@ def autograder(lab, grader, into):
         f"{into}/grader   push this to the private repository {grader}. It holds the solutions: no student reads it."
     )
     click.echo(f"{into}/student  copy this into the repository that students start from.")
+
+
+@click.command()
+@click.option("--into", type=click.Path(file_okay=False, path_type=Path), default=Path("quiz"), show_default=True)
+def quiz(into):
+    """Write the book's quick checks as quizzes: a zip file for Canvas (QTI 1.2) and a text for Moodle (GIFT)."""
+    from ringzero_course.connect import quiz
+    from ringzero_course.grading.build_labs import repository
+
+    try:
+        chapters = quiz.write(repository() / "book", repository() / "_build/jupyter_execute", into)
+    except quiz.NotBuiltError as error:
+        raise click.UsageError(str(error)) from None
+    count = sum(map(len, chapters.values()))
+    click.echo(f"{count} questions of {len(chapters)} chapters, each with its answer as feedback.")
+    click.echo(f"{into / quiz.CANVAS}   Canvas: Settings, Import Course Content, QTI .zip file")
+    click.echo(f"{into / quiz.MOODLE}  Moodle: Question bank, Import, GIFT format")
 
 
 @click.command()
