@@ -592,9 +592,31 @@ check.score()
 
 # %% [markdown] nbgrader={"grade_id": "which_way_to_sum", "solution": true, "grade": true, "points": 3}
 # ### BEGIN SOLUTION
-# A full answer says (one point each): reduce and broadcast take 14 rounds, and 7 S enter and leave rank 0, the trees
-# take 6 rounds and up to 3 S enter and leave rank 0, reduce-scatter and all-gather take 14 rounds and 1.75 S leave each
-# rank; for 1 GB bytes decide, so the last, which also is the least there is (the trees have 3 S in, then 3 S out, one
-# after the other); for 4 bytes only the rounds count, so the trees with 6 (or better: an exchange with 3 rounds, as in
-# the barrier), and the chunks of the last would be empty or smaller than a number.
+# One point for each of these:
+#
+# 1. Rounds and bytes of all three ways. `reduce` and `broadcast`: 14 rounds, 7 S come into rank 0 and 7 S leave it. The
+#    trees: 6 rounds, up to 3 S in and 3 S out at rank 0. `reduce_scatter` and `all_gather`: 14 rounds, 1.75 S leave
+#    each rank.
+# 2. For 1 GB bytes decide, so the third way. 1.75 S is also the least that an all-reduce can send. With the trees 3 S
+#    come into rank 0, and then 3 S leave it.
+# 3. For 4 bytes only rounds count, so the trees with 6. (Better still is an exchange in 3 rounds, as in the barrier.)
+#    Chunks of 4 bytes over 8 ranks would be smaller than a number.
+#
+# Three answers and their points:
+#
+# > Through rank 0 it takes 7 + 7 rounds, and 7 S go out of rank 0. The trees take 3 + 3 rounds, and the root sends 3
+# > S. Reduce-scatter and all-gather take 7 + 7 rounds, and every rank sends 14 chunks of S/8, which is 1.75 S. 1 GB
+# > is limited by bytes, so I take the last. 4 bytes are limited by latency, so I take the trees: 6 rounds against 14.
+#
+# 3 points: all three.
+#
+# > The first way needs 14 rounds and rank 0 sends 7 S. The trees need 6 rounds. The last needs 14 rounds with 7/4 S
+# > for each rank. For 1 GB I would use the last, because nobody sends more than 7/4 S. For 4 bytes I would use it
+# > too, since it sends the fewest bytes.
+#
+# 1 point: the second. The bytes of the trees are missing in the first, and for 4 bytes the number of rounds decides.
+#
+# > The tree is the best because it is logarithmic. Reduce and broadcast are slow since rank 0 does everything.
+#
+# 0 points: no number, and nothing about the size of the buffer.
 # ### END SOLUTION

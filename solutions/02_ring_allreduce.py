@@ -447,9 +447,30 @@ if written("ring_seconds"):
 
 # %% [markdown] nbgrader={"grade_id": "when_is_a_ring_best", "solution": true, "grade": true, "points": 3}
 # ### BEGIN SOLUTION
-# A full answer says (one point each): each rank sends 2(N−1)/N of the buffer, which no all-reduce can beat, so for
-# large buffers the β term rules and the ring is best; it also pays 2(N−1) = 126 latencies one after another, so for
-# small buffers, below about S = N·α/β where both terms are equal, an algorithm with log N rounds wins although it
-# sends more; to find the place, measure both algorithms over sizes on the machine in question (or fit α and β to each
-# and solve for equal times), with its number taken from the measurement above.
+# One point for each of these:
+#
+# 1. For large buffers it is right: each rank sends 2(N−1)/N of the buffer, which no all-reduce can beat, and the bytes
+#    decide the time.
+# 2. For small buffers it is wrong: the ring pays 2(N−1) = 126 latencies one after another. Below about S = N·α/β, where
+#    both terms are equal, an algorithm with log N rounds wins although it sends more.
+# 3. To find the place, measure both algorithms over sizes on the machine in question, or fit α and β to each and solve
+#    for equal times; with a number from the measurement above.
+#
+# Three answers and their points:
+#
+# > Each rank sends 126/64 = 1.97 times the buffer, and no algorithm sends less, so for large messages the colleague
+# > is right. But the ring has 126 rounds. My fit says α = 40 µs and β = 0.5 ns, so 126 α is half of the time at
+# > 64·α/β = 5.1 MB; well below that a tree with 12 rounds is faster. I would time both for sizes from 1 KB to 1 GB on
+# > the 64 GPUs and look where the curves cross.
+#
+# 3 points: all three.
+#
+# > The ring is bandwidth-optimal, so for big gradients it is best. With small messages the latency counts: 126 α,
+# > where a tree has only 12. So the ring is wrong for small ones.
+#
+# 2 points: the first two. It does not say what to measure.
+#
+# > The ring is optimal in bandwidth, so every rank is busy all the time. It is only wrong if the network is slow.
+#
+# 0 points: no size, and a slow network alone does not change which algorithm is best: α/β does.
 # ### END SOLUTION

@@ -574,10 +574,32 @@ if written("state_bytes", "least_ranks"):
 
 # %% [markdown] nbgrader={"grade_id": "a_plan", "solution": true, "grade": true, "points": 3}
 # ### BEGIN SOLUTION
-# A full answer says (one point each): the states take 31.4 GB at stage 1, which leaves 0.6 GB of 32 for activations, so
-# stage 2 (16.6 GB) or 3 (1.9 GB); for 15 GB the ring or halving-doubling, both 1.97 S or 2.95 s, with 126 α = 1.3 ms or
-# 12 α = 0.12 ms on top, where recursive doubling would take 6 S = 9 s and the tree 12 S = 18 s; for 8 bytes recursive
-# doubling, 6 α = 60 µs, where the ring would take 126 α = 1.26 ms; before that, measure both algorithms over sizes on
-# the machine in question (or fit α and β to each), since the fits above did not agree, and the switch lies where the
-# measurements cross.
+# One point for each of these:
+#
+# 1. Stage 2 (16.6 GB) or 3 (1.9 GB). Stage 1 takes 31.4 GB of the 32, which leaves 0.6 GB for activations.
+# 2. 15 GB: the ring or halving-doubling, both 1.97 S or 2.95 s, with 126 α = 1.3 ms or 12 α = 0.12 ms on top; recursive
+#    doubling would take 6 S = 9 s, the tree 12 S = 18 s. 8 bytes: recursive doubling, 6 α = 60 µs; the ring would take
+#    126 α = 1.26 ms.
+# 3. Before that, measure both algorithms over sizes on the machine in question, or fit α and β to each: the fits above
+#    did not agree, and the switch lies where the measurements cross.
+#
+# Three answers and their points:
+#
+# > Stage 1 needs 31.4 GB, which does not fit beside activations in 32 GB, so stage 2 with 16.6 GB. The gradients I
+# > sum by halving-doubling: 2.95 s, where recursive doubling needs 9 s. The loss I sum by recursive doubling, 60 µs,
+# > where a ring needs 1.26 ms. First I would measure both algorithms at 8 B, 1 MB and 1 GB, because my fit for the
+# > small sizes was not the one for the large sizes.
+#
+# 3 points: all three.
+#
+# > Stage 1 is enough, because 31.4 GB is less than 32 GB. I would take the ring for the gradients (2.95 s instead of
+# > 9 s with recursive doubling) and recursive doubling for the loss (60 µs instead of 1.26 ms). I would measure α and
+# > β of both on the cluster first.
+#
+# 2 points: the second and the third. Stage 1 leaves 0.6 GB for activations.
+#
+# > ZeRO-3 saves the most memory, so stage 3. The ring is bandwidth-optimal, so the ring for both. I would measure the
+# > training time.
+#
+# 0 points: stage 3 has no number, the ring is wrong for 8 bytes, and the training time says nothing about either sum.
 # ### END SOLUTION

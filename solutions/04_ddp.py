@@ -628,9 +628,28 @@ slide(
 
 # %% [markdown] nbgrader={"grade_id": "how_large_a_bucket", "solution": true, "grade": true, "points": 3}
 # ### BEGIN SOLUTION
-# A full answer says (one point each): one bucket leaves at 200 ms and takes 100.5 ms, so 300.5 ms; buckets of 25 MB are
-# full at 50, 100, 150, 200 ms and take 25.5 ms, less than they take to fill, so only the last is seen: 225.5 ms, and
-# with 1 MB 201.5 ms. Buckets of 0.1 MB are full every 0.2 ms and take 0.6 ms each: they queue, and 1000 of them end at
-# about 600 ms. A bucket of m MB fills in 2m ms and travels in 0.5 + m ms; these are equal at m = 0.5, so below 0.5 MB
-# the queue grows, and there the last gradient comes first, at 201 ms.
+# One point for each of these:
+#
+# 1. One bucket leaves at 200 ms and takes 100.5 ms: 300.5 ms. Buckets of 25 MB are full at 50, 100, 150 and 200 ms and
+#    take 25.5 ms, less than they take to fill, so only the last is seen: 225.5 ms. With 1 MB: 201.5 ms.
+# 2. Buckets of 0.1 MB are full every 0.2 ms and take 0.6 ms each, so they queue: 1,000 of them end at about 600 ms.
+# 3. A bucket of m MB fills in 2m ms and travels in 0.5 + m ms. These are equal at m = 0.5, so below 0.5 MB the queue
+#    grows. At 0.5 MB the last gradient comes first, at 201 ms.
+#
+# Three answers and their points:
+#
+# > One bucket: 200 + 100.5 = 300.5 ms. 25 MB: the first three are hidden, the last one ends at 200 + 25.5 = 225.5 ms.
+# > 1 MB: 201.5 ms. 0.1 MB: 1,000 messages of 0.6 ms cannot end before 600 ms. A bucket must travel in the time in
+# > which the next one fills: 0.5 + m ≤ 2m, so m ≥ 0.5 MB. Below that they wait for each other.
+#
+# 3 points: all three.
+#
+# > 300.5 ms with one bucket, 225.5 ms with 25 MB, 201.5 ms with 1 MB and 200.6 ms with 0.1 MB. So smaller is always
+# > better here, until the latency of 0.5 ms is larger than the message.
+#
+# 1 point: the first. 200.6 ms forgets that the buckets before the last still queue, and no size is named.
+#
+# > Small buckets overlap better, but each has a latency. I would take 25 MB like PyTorch.
+#
+# 0 points: no time is computed.
 # ### END SOLUTION

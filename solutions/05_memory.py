@@ -672,10 +672,34 @@ explorer() if written("gpt_parameters", "model_states", "kept_bytes", "checkpoin
 
 # %% [markdown] nbgrader={"grade_id": "what_to_save", "solution": true, "grade": true, "points": 3}
 # ### BEGIN SOLUTION
-# A full answer says (one point each): the states take 16 bytes a parameter, 25 GB, of which stage 1 on 8 GPUs saves
-# 7/8 of 12 bytes, 16 GB, at no more traffic than all-reduce has; momentum saves 4 bytes a parameter, 6 GB, and is
-# another optimizer, to be tuned anew; the layers keep 48 (34sbh + 5as²b) = 9.0 GB a sequence, of which 5as²b is 6.3
-# GB: selective recomputation saves that for a few per cent of arithmetic, and FlashAttention saves the same and is
-# faster, so it comes first; measured first, a memory timeline of one step with a small batch, which shows whether
-# states or activations are the larger part, and what grows with the batch.
+# One point for each of these:
+#
+# 1. States: 16 bytes a parameter, 25 GB. Stage 1 on 8 GPUs saves 7/8 of 12 bytes, 16 GB, and sends no more than an
+#    all-reduce does. SGD with momentum saves 4 bytes a parameter, 6 GB, and is another optimizer, whose settings must
+#    be found anew.
+# 2. Activations: the layers keep 48 (34sbh + 5as²b) = 9.0 GB a sequence, of which 5as²b is 6.3 GB. Selective
+#    recomputation saves that for a few per cent more arithmetic. FlashAttention saves the same and is faster, so it
+#    comes first.
+# 3. Measure first a memory timeline of one step with a small batch: it shows whether states or activations are the
+#    larger part, and what grows with the batch.
+#
+# Three answers and their points:
+#
+# > The states take 16 · 1.56 billion = 25 GB. ZeRO-1 on 8 GPUs leaves 4 + 12/8 bytes, so it saves 16 GB and needs 8
+# > GPUs. SGD with momentum saves 6 GB, but one must tune it again. Per sequence the activations are 9 GB, and 6.3 GB
+# > of them are the attention matrices, which selective recomputation and FlashAttention both remove; FlashAttention
+# > costs no time. So FlashAttention first. Before that I would look at the memory timeline with one sequence, to see
+# > which part is large.
+#
+# 3 points: all three.
+#
+# > ZeRO-1 saves 16 GB of the 25 GB of states. SGD with momentum saves 6 GB, but trains differently. Recomputation
+# > saves activations and costs about 30 % more time. FlashAttention makes attention faster.
+#
+# 1 point: the first. Selective recomputation costs a few per cent (30 % is full recomputation), the second has no
+# number, and nothing is measured.
+#
+# > The model has 3.1 GB in 16 bits, so 80 GB should be enough. The leak must be found first.
+#
+# 0 points: states and activations are not counted.
 # ### END SOLUTION

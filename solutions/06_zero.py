@@ -624,11 +624,33 @@ slide("stage", {"1": 1, "2": 2, "3": 3}, draw_two_steps)
 
 # %% [markdown] nbgrader={"grade_id": "one_and_two", "solution": true, "grade": true, "points": 3}
 # ### BEGIN SOLUTION
-# A full answer says (one point each): 56.9, 31.7 and 6.5 GB (26 + 26 + 156/32, 26 + 182/32, 208/32). Both
-# reduce-scatter the gradients and all-gather the parameters, 2Ψ(N−1)/N elements, 50.4 GB; stage 2 reduces a layer's
-# gradients as soon as they are complete and lets them go, stage 1 keeps all of them to the end; all-reducing first
-# sends 3Ψ in place of 2Ψ, half as much again, since the all-gather of the parameters is still to come: the memory is
-# that of stage 1, the traffic is not. With 8 micro-batches stage 1 adds gradients up where they are and still sends
-# 2Ψ; stage 2 keeps no whole gradient to add to and reduces each time, 9Ψ; stage 3 gathers twice and reduces each time,
-# 24Ψ: 52, 234 and 624 GB, times 31/32.
+# One point for each of these:
+#
+# 1. 56.9, 31.7 and 6.5 GB: 26 + 26 + 156/32, 26 + 182/32 and 208/32.
+# 2. Stages 1 and 2 both reduce-scatter the gradients and all-gather the parameters, 2Ψ(N−1)/N elements, 50.4 GB. Stage
+#    2 reduces a layer's gradients as soon as they are complete and frees them; stage 1 keeps all of them to the end.
+#    All-reducing first sends 3Ψ instead of 2Ψ, half as much again, since the all-gather of the parameters is still to
+#    come: the memory is that of stage 1, the traffic is not.
+# 3. With 8 micro-batches stage 1 adds gradients up where they are and still sends 2Ψ. Stage 2 keeps no whole gradient
+#    to add to and reduces each time, 9Ψ. Stage 3 gathers twice and reduces each time, 24Ψ. That is 52, 234 and 624 GB,
+#    times 31/32.
+#
+# Three answers and their points:
+#
+# > Stage 1: 26 + 26 + 4.9 = 56.9 GB; stage 2: 26 + 5.7 = 31.7 GB; stage 3: 208/32 = 6.5 GB. Stages 1 and 2 send a
+# > reduce-scatter and an all-gather, 2 · 31/32 · 26 GB = 50.4 GB, but stage 2 frees each gradient after it was
+# > reduced. The all-reduce program sends 75.6 GB and has stage 1's memory, so it deserves half of the name. With 8
+# > micro-batches: 50.4 GB, then (8 + 1) · 25.2 = 226.7 GB, then 24 · 25.2 = 604.5 GB.
+#
+# 3 points: all three.
+#
+# > 56.9, 31.7 and 6.5 GB. Stage 1 and 2 send the same because both need every gradient once and every parameter once;
+# > stage 2 just throws gradients away earlier. An all-reduce and an all-gather send 3Ψ, so it has the memory of stage
+# > 1 and not the traffic. With 8 micro-batches everything is sent 8 times.
+#
+# 2 points: the first two. Stage 1 still sends once, and stage 2 gathers the parameters once.
+#
+# > Stage 1 needs 1/32 of 208 GB, stage 2 even less. They send the same because ZeRO is free.
+#
+# 0 points: 1/32 of all is stage 3, and no reason is given for the traffic.
 # ### END SOLUTION

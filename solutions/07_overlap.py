@@ -744,11 +744,33 @@ if written("plan"):
 
 # %% [markdown] nbgrader={"grade_id": "a_plan", "solution": true, "grade": true, "points": 3}
 # ### BEGIN SOLUTION
-# A full answer says (one point each): without latency 0.992 · 0.4 · 989e12 / 400e9 = 981 tokens are enough, and the
-# last micro-batch has 4,096, so it hides; a bucket of 25 MB holds 12.5 million gradients, whose backward pass takes
-# 4 · 12.5e6 · 4096 / (0.4 · 989e12) = 0.52 ms, less than 0.68 ms, so a quarter of the all-reduce is exposed. Larger
-# buckets help, a larger micro-batch, fewer GPUs, and sending less; more micro-batches make the same waiting a smaller
-# share of the step; a larger model does not help. Tensor parallelism hides on up to 10 ranks over NVLink, so on the
-# node's 8. First one would measure the seconds of a bucket's all-reduce and the FLOP/s of the layers, since both are
-# worse than the data sheet, and whether one rank is late.
+# One point for each of these:
+#
+# 1. Without latency 0.992 · 0.4 · 989e12 / 400e9 = 981 tokens are enough. The last micro-batch has 4,096, so the
+#    all-reduce hides.
+# 2. A bucket of 25 MB holds 12.5 million gradients, whose backward pass takes 4 · 12.5e6 · 4096 / (0.4 · 989e12) = 0.52
+#    ms, less than 0.68 ms, so a quarter of the all-reduce is exposed. Larger buckets help, a larger micro-batch, fewer
+#    GPUs, and sending less. More micro-batches make the same waiting a smaller share of the step. A larger model does
+#    not help.
+# 3. Tensor parallelism hides on up to 10 ranks over NVLink, so on the node's 8. Measure first the seconds of a bucket's
+#    all-reduce and the FLOP/s of the layers, since both are worse than the data sheet, and whether one rank is late.
+#
+# Three answers and their points:
+#
+# > 981 tokens would do, we have 4,096 in the last micro-batch: it hides. In buckets a backward piece of 12.5 million
+# > parameters lasts 0.52 ms and its all-reduce 0.68 ms, so 0.16 ms of each stay visible. I would make the buckets 100
+# > MB. My function gives 10 ways of tensor parallelism, so all 8 of the node. First I would time one all-reduce of 25
+# > MB on all 128 GPUs and one layer on one GPU.
+#
+# 3 points: all three.
+#
+# > 8 · 4,096 = 32,768 tokens are far more than 981, so it hides. With buckets 0.52 ms of computing stand against 0.68
+# > ms, so it does not; use larger buckets. 8-way tensor parallelism is fine, since 10 would hide. I would measure the
+# > real bandwidth of a bucket and the real FLOP/s.
+#
+# 2 points: the second and the third. Only the last micro-batch can hide the all-reduce: 4,096 tokens, not 32,768.
+#
+# > It hides, because NVLink has 450 GB/s. If it does not, use a larger model, because then there is more to compute.
+#
+# 0 points: the all-reduce crosses nodes, and a larger model sends as much more as it computes more.
 # ### END SOLUTION

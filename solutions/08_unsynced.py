@@ -813,14 +813,34 @@ if written("metropolis", "gossip", "top_k_mean", "ErrorFeedback", "majority", "P
 
 # %% [markdown] nbgrader={"grade_id": "which_method", "solution": true, "grade": true, "points": 3}
 # ### BEGIN SOLUTION
-# A full answer says (one point each): DDP sends 2 · 7/8 · 4 GB = 7 GB, 56 seconds beside 2 seconds of computing. A
-# choice with its number, for instance DiLoCo or local SGD with H = 500: 7 GB in 1,000 seconds of computing, 0.11
-# seconds a step, about 5 % more, or nothing where the exchange goes on beside the next round; or PowerSGD or top-k of
-# 0.1 % with a memory (8 · 1,000,000 · 7 = 56 MB, 0.45 seconds a step). Gossip alone does not help: 8 GB a step. What is
-# worse and how to see it: with large H the ranks drift apart, and where their data differ the mean of their drifts is
-# not the best for all; watch the loss of the averaged parameters on data held back (not the loss of each rank), and the
-# distance between the ranks before they average. Compression without a memory may stand still; watch the size of the
-# memory. With 1,000 ranks whatever gathers is left out, since each rank sends to 999 others: signs 999 · 125 MB = 125
-# GB, top-k of 0.1 % 999 · 8 MB = 8 GB, as much as DDP. What is all-reduced (local SGD, PowerSGD) stays below twice its
-# size, whatever N is. A ring of gossip mixes too slowly then: its gap falls like 1/N².
+# One point for each of these:
+#
+# 1. DDP sends 2 · 7/8 · 4 GB = 7 GB: 56 seconds beside 2 seconds of computing.
+# 2. A choice with its number. DiLoCo or local SGD with H = 500: 7 GB in 1,000 seconds of computing, 0.11 seconds a
+#    step, or nothing where the exchange goes on beside the next round. Or PowerSGD. Or top-k of 0.1 % with a memory: 8
+#    · 1,000,000 · 7 = 56 MB, 0.45 seconds a step. Gossip alone does not help: 8 GB a step.
+# 3. What is worse, how to see it, and what to leave out. With a large H the ranks drift apart; watch the loss of the
+#    averaged parameters on data held back, not the loss of each rank, and the distance between ranks before they
+#    average. Compression without a memory may stand still; watch the size of the memory. With 1,000 ranks whatever
+#    gathers is left out, since each rank sends to 999 others: signs 125 GB, top-k of 0.1 % 8 GB, as much as DDP. What
+#    is all-reduced (local SGD, PowerSGD) stays below twice its size. A ring of gossip mixes too slowly then.
+#
+# Three answers and their points:
+#
+# > A DDP step sends 7 GB, that is 56 s of messages for 2 s of computing. I take DiLoCo with H = 500: 7 GB every 1,000
+# > s, so 0.11 s for a step. The eight models drift apart for 500 steps; I would watch the validation loss of the
+# > average, and how far apart the models are before it. With 1,000 ranks I would not use top-k, because every rank
+# > sends its 8 MB to 999 others, which is 8 GB.
+#
+# 3 points: all three.
+#
+# > 7 GB and 56 s. Top-k with 0.1 % sends 1,000,000 numbers, so 8 MB and 0.06 s. It could converge worse, so I would
+# > watch the loss. With 1,000 ranks I would leave out DDP.
+#
+# 1 point: the first. Top-k gathers, so a rank sends its 8 MB to seven others; whose loss is watched is not said, and
+# DDP's bytes hardly grow with N.
+#
+# > Gossip is best for slow links, since each rank talks to two neighbours only.
+#
+# 0 points: gossip sends two whole models a step, 8 GB.
 # ### END SOLUTION

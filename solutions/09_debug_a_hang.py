@@ -691,10 +691,32 @@ check.score()
 
 # %% [markdown] nbgrader={"grade_id": "what_to_look_at", "solution": true, "grade": true, "points": 3}
 # ### BEGIN SOLUTION
-# A full answer says (one point each): rank 17 is one that *waits*, so it is probably well; the message does not say who
-# is missing. Next one compares all ranks' records: the first collective that not all entered, or on which they differ
-# in kind or size, and the lines at which the absent ranks are (their stacks, a flight recorder). A longer timeout turns
-# a hang of ten minutes into one of an hour. A barrier is one more collective: under `if rank == 0` it hangs itself; in
-# the wrong order every rank passes every barrier and fails as before; the ring has no all-reduce to put it before; the
-# sum and the wrong tensor pass through unseen. And it costs latency at every call.
+# One point for each of these:
+#
+# 1. Rank 17 is one that *waits*, so it is probably well. The message does not say who is missing.
+# 2. Next one compares all ranks' records: the first collective that not all entered, or on which they differ in kind or
+#    size, and the lines at which the absent ranks are (their stacks, a flight recorder).
+# 3. A longer timeout turns a hang of ten minutes into one of an hour. A barrier is one more collective: under `if rank
+#    == 0` it hangs itself; in the wrong order every rank passes every barrier and fails as before; the ring has no
+#    all-reduce to put it before; the sum and the wrong tensor pass through unseen. And it costs latency at every call.
+#
+# Three answers and their points:
+#
+# > The message says that rank 17 is in all-reduce #4211 and somebody else is not, but not who. I would collect the
+# > flight recorder of all 64 ranks and look for the first collective that is not the same everywhere, then for the
+# > stack of the ranks that are not in it. An hour of timeout only makes us wait for an hour. Barriers do not mend any
+# > of the five: bug 1 hangs in the barrier, bug 2 has no all-reduce, bugs 3 and 4 give wrong numbers and never wait,
+# > and bug 5 still pairs different tensors.
+#
+# 3 points: all three.
+#
+# > Rank 17 waits for others, so it is not the culprit. One should look at the stacks of the other ranks to find the
+# > one that is not in all-reduce #4211. A longer timeout does not help. A barrier helps, because afterwards all ranks
+# > are at the same place.
+#
+# 2 points: the first two. Of the five bugs no one is mended by a barrier.
+#
+# > Rank 17 is broken. I would take its node out of the job and start it again with a longer timeout.
+#
+# 0 points: rank 17 is the one that waits.
 # ### END SOLUTION

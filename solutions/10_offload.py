@@ -733,14 +733,36 @@ if written("tier_bytes"):
 
 # %% [markdown] nbgrader={"grade_id": "what_adds_up", "solution": true, "grade": true, "points": 3}
 # ### BEGIN SOLUTION
-# A full answer says (one point each): a shard is 5 billion parameters, so 10 GB of bf16 parameters are on each GPU, and
-# a layer that is gathered; gradients, masters and states are 14 bytes a parameter, 70 GB a GPU and 560 GB in all on the
-# host. (With all on the GPU it would be 80 GB.) 10 GB go out and 10 GB come back, 0.4 s each; the step takes 5 s, more
-# than ten times as long: overlapping the copies saves at most 0.8 s, and the step itself is what must be hidden, behind
-# the next forward and backward pass (a delayed step), or made faster. Weights: each gather rounds the exact masters
-# anew, so the error of a step is half a quantisation step at most and does not depend on the errors before. A
-# gradient's error goes into the states and the masters, and stays: errors without a bias average out over ranks and
-# steps, a biased rounding adds up (error feedback keeps what was lost and adds it to the next gradient). Where masters
-# are quantised, an update smaller than half a quantisation step is rounded away, every time, so training stops while
-# the gradient is not 0.
+# One point for each of these:
+#
+# 1. A shard is 5 billion parameters. 10 GB of bf16 parameters are on each GPU, and a layer that is gathered. Gradients,
+#    masters and states are 14 bytes a parameter: 70 GB a GPU and 560 GB in all on the host. (With all on the GPU it
+#    would be 80 GB.)
+# 2. 10 GB go out and 10 GB come back, 0.4 s each. The step takes 5 s, more than ten times as long. Overlapping the
+#    copies saves at most 0.8 s; the step itself is what must be hidden, behind the next forward and backward pass (a
+#    delayed step), or made faster.
+# 3. Weights: each gather rounds the exact masters anew, so the error of a step is half a quantisation step at most and
+#    does not depend on the errors before. A gradient's error goes into the states and the masters, and stays; errors
+#    without a bias average out over ranks and steps, a biased rounding adds up. Where masters are quantised, an update
+#    smaller than half a quantisation step is rounded away every time, so training stops while the gradient is not 0.
+#
+# Three answers and their points:
+#
+# > Each GPU keeps 5 billion parameters in bf16, 10 GB, and for a moment a gathered layer. The host holds 14 · 40
+# > billion = 560 GB. The copies take 0.4 s out and 0.4 s back, the Adam step 5 s, so hiding the copies hardly helps
+# > and one must hide the step. Weights are rounded from exact masters every time, so yesterday's error is gone; a
+# > gradient's error is added into the master and stays. If the master is quantised, small steps round to nothing.
+#
+# 3 points: all three.
+#
+# > 10 GB on each GPU and 560 GB on the host. The copies take 0.8 s, so they should overlap with the backward pass.
+# > Quantised weights come from the masters, so their errors are new in each step. Gradient errors are summed up in
+# > the masters. Quantised masters lose small updates.
+#
+# 2 points: the first and the third. The step of 5 s is missing, and it is the part worth hiding.
+#
+# > ZeRO-3 puts 80 GB on each GPU, so it does not fit. Quantisation makes errors, and they add up, so training
+# > diverges.
+#
+# 0 points: with the states on the host 10 GB stay, and errors of weights do not add up.
 # ### END SOLUTION

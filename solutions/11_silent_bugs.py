@@ -1104,10 +1104,32 @@ check.score()
 
 # %% [markdown] nbgrader={"grade_id": "what_a_loss_proves", "solution": true, "grade": true, "points": 3}
 # ### BEGIN SOLUTION
-# A full answer says (one point each): a falling loss proves that steps go roughly downhill on some samples, and all
-# eight programs do that; it does not prove that the step is the one meant, nor that the ranks have one model. Two
-# checks, with what they find: a checksum of the parameters over the ranks after a few steps finds 7 and 8; a few steps
-# of N ranks beside one process on the same samples, in float64 with SGD, find 2, 5 and 6, and also 7 and 8 if the data
-# has a NaN. One that both miss: the order of samples (1), which counting the samples of an epoch finds; dropout's seed
-# (4), which is seen by comparing masks; or the last window (3), as it is wrong on one process too.
+# One point for each of these:
+#
+# 1. A falling loss proves that steps go roughly downhill on some samples, and all eight programs do that. It does not
+#    prove that the step is the one meant, nor that the ranks have one model.
+# 2. Two checks, with what they find. A checksum of the parameters over the ranks after a few steps finds 7 and 8. A few
+#    steps of N ranks beside one process on the same samples, in float64 with SGD, find 2, 5 and 6, and also 7 and 8 if
+#    the data has a NaN.
+# 3. One that both miss: the order of samples (1), which counting the samples of an epoch finds; dropout's seed (4),
+#    which is seen by comparing masks; or the last window (3), as it is wrong on one process too.
+#
+# Three answers and their points:
+#
+# > A falling loss shows that some samples are fitted better, nothing more: all eight bugs let it fall. First I would
+# > compare a hash of the parameters of all ranks after ten steps, which finds the skipped step (7) and the head (8).
+# > Then I would run ten steps in float64 with SGD on one process and on N ranks with the same samples: that finds
+# > tokens (2), pairs (5) and the schedule (6). Both miss the sampler (1), because they begin after the samples were
+# > chosen.
+#
+# 3 points: all three.
+#
+# > The loss says only that training goes downhill. I would compare all ranks' parameters, and I would compare N ranks
+# > with one process. One of them finds nearly all bugs. The missing samples are found by neither.
+#
+# 2 points: the first and the third. The second needs which bug each check finds.
+#
+# > If the loss falls on 64 GPUs as on one, the job is right. Otherwise I would lower the learning rate.
+#
+# 0 points: all eight programs have a falling loss.
 # ### END SOLUTION
