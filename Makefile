@@ -10,7 +10,7 @@ STEP := "$(SYSTEM_PYTHON)" src/one_at_a_time.py
 
 .DEFAULT_GOAL := course
 .NOTPARALLEL:
-.PHONY: course install labs lab class book test quick nightly checks gpu lock clean
+.PHONY: course install labs lab class book slides test quick nightly checks gpu lock clean
 
 course: labs class book
 	@echo
@@ -38,6 +38,9 @@ book: install
 	@echo "Running and building the pages: about five minutes the first time; later those that changed."
 	@$(STEP) $(BIN)/jupyter-book build book/ $(STRICTLY)
 	@echo "The site is ready: _build/html/index.html"
+
+slides: book
+	@$(STEP) $(BIN)/python book/_ext/slides.py
 
 # All, or those of a room or of a lab: make test ROOM=zero, make test LAB=06.
 ROOM_TESTS = $(if $(ROOM),tests/$(ROOM))

@@ -1,0 +1,26 @@
+// One slide at a time. Arrows, Page keys and the space bar turn it; in a control they belong to the control.
+"use strict";
+document.addEventListener("DOMContentLoaded", () => {
+  const slides = [...document.querySelectorAll(".slide")];
+  const said = document.querySelector("nav output");
+  const keys = { ArrowRight: 1, PageDown: 1, " ": 1, ArrowLeft: -1, PageUp: -1, Home: -Infinity, End: Infinity };
+  let at;
+  function show(number) {
+    at = Math.min(Math.max(number || 1, 1), slides.length);
+    slides.forEach((slide, i) => { slide.hidden = i + 1 !== at; });
+    said.textContent = `${at} of ${slides.length}`;
+    history.replaceState(null, "", `#${at}`);
+    scrollTo(0, 0);
+  }
+  document.addEventListener("keydown", (event) => {
+    if (!(event.key in keys) || event.ctrlKey || event.altKey || event.metaKey) return;
+    if (event.target.closest("input, select, textarea, button, summary, a")) return;
+    event.preventDefault();
+    show(at + keys[event.key]);
+  });
+  document.querySelector("nav").addEventListener("click", (event) => {
+    if (event.target.dataset.by) show(at + Number(event.target.dataset.by));
+  });
+  addEventListener("hashchange", () => show(Number(location.hash.slice(1))));
+  show(Number(location.hash.slice(1)));
+});
