@@ -122,18 +122,38 @@ def test_the_hours_of_a_plan_are_those_of_its_pages_and_labs(plans, heading):
     assert total[-1] == f"{sum(hours):.1f}"
 
 
-@pytest.mark.parametrize("heading", PLANS)
-def test_a_plan_teaches_nothing_before_what_it_needs(plans, heading):
+def taught(row):
+    """The names of the chapters and labs of a row, in its order."""
+    chapters = [teaching.number(page) for page in re.findall(r"\((\d\w+)\.md\)", row[1])]
+    return chapters + [f"lab {lab}" for lab in re.findall(r"(\d+), \d+ min", row[4])]
+
+
+def in_order(rows):
+    """What the rows teach, each once and after what it needs."""
     done = set()
-    for row in plans[heading][:-1]:
-        chapters = [teaching.number(page) for page in re.findall(r"\((\d\w+)\.md\)", row[1])]
-        labs = [f"lab {lab}" for lab in re.findall(r"(\d+), \d+ min", row[4])]
-        for name in [*chapters, *labs]:
-            assert name not in done, f"{name} comes twice"
-            assert set(UNITS[name].needs) <= done, f"{name} comes before what it needs"
-            done.add(name)
-    if heading.startswith("One term"):
-        assert done == UNITS.keys()
+    for name in [name for row in rows for name in taught(row)]:
+        assert name not in done, f"{name} comes twice"
+        assert set(UNITS[name].needs) <= done, f"{name} comes before what it needs"
+        done.add(name)
+    return done
+
+
+def test_the_term_teaches_everything_and_what_it_needs_first(plans):
+    assert in_order(plans["One term: 14 weeks"][:-1]) == UNITS.keys()
+
+
+def test_the_week_says_what_it_leaves_out(plans):
+    left_out = re.search(r"leaves out chapters (.*?), and labs (.*?)\.", (BOOK / "teaching.md").read_text())
+    chapters, labs = (re.findall(r"\d+\w?", said) for said in left_out.groups())
+    assert {*chapters, *(f"lab {lab}" for lab in labs)} == UNITS.keys() - in_order(plans["One week"][:-1])
+
+
+def test_weeks_can_be_left_out_in_the_order_that_is_said(plans):
+    rows = {row[0]: row for row in plans["One term: 14 weeks"][:-1]}
+    weeks = re.search(r"Take weeks (.*?) away first", (BOOK / "teaching.md").read_text())[1]
+    for week in re.findall(r"\d+", weeks):
+        del rows[week]
+        in_order(rows.values())
 
 
 @pytest.mark.parametrize("heading", PLANS)
