@@ -174,8 +174,8 @@ for rank, (_, lists) in enumerate(ranks):
 # %% [markdown]
 # The loss falls, as it would with a third of the samples. There is a second bug in the same line; look at both epochs.
 #
-# Answer for epoch 0: the `cause`; `never`, how many samples no rank takes; and find the sample that the most ranks take:
-# `most`, how many ranks take it. A short cell of your own counts faster than you do.
+# Answer for epoch 0: the `cause`; `never`, how many samples no rank takes; and find the sample that the most ranks
+# take: `most`, how many ranks take it. A short cell of your own counts faster than you do.
 
 
 # %% nbgrader={"grade_id": "why_samples_are_missing", "solution": true}
@@ -648,9 +648,9 @@ answer.score() + check.score()
 
 # %% [markdown]
 # The [discussion in open_clip](https://github.com/mlfoundations/open_clip/issues/616) compares both kinds of gather.
-# `torch.distributed.nn.functional.all_gather` sends gradients back to where the numbers came from; new versions of torch
-# warn and name the function that takes its place. Adam divides a
-# gradient by its own size, so with Adam the factor hardly shows.
+# `torch.distributed.nn.functional.all_gather` sends gradients back to where the numbers came from; new versions of
+# torch warn and name the function that takes its place. Adam divides a gradient by its own size, so with Adam the
+# factor hardly shows.
 
 # %% [markdown]
 # ## 6. The schedule
