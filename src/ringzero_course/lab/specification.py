@@ -94,7 +94,7 @@ OUTCOMES = {
         are.returns_everyones_chunk,
         (
             ("and the tensor is as it was", are.nothing_changes),
-            ("each call returns a new tensor, of the same type", are.returns_new_memory),
+            ("what is returned is a new tensor, of the same type", are.returns_new_memory),
         ),
     ),
 }
@@ -146,11 +146,6 @@ class Specification:
         self._check.that("other kinds of numbers, without loss", kinds, whole)
         for text, limit in self._traffic:
             self._check.that(f"for every N: {text}", several[1:], limit, weight=0.5)
-        self._check.that("nothing outside the tensor is written", [*several, *few], are.left_everything_else_alone)
-        if self._outcome.rooted and self._outcome.more:
-            rounded = self._run(99, root=0, exact=False)
-            text, also = self._outcome.more[0]
-            self._check.that(f"{text}, also where sums are rounded", rounded, also, weight=0.5)
 
     def _run(self, numel: int, root: int = 0, **options: Any) -> Run:
         turn = {name: values[self._count % len(values)] for name, values in self._options.items()}

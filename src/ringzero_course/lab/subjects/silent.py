@@ -6,7 +6,6 @@ mistakes: parameters that come of one are named in the reason.
 """
 
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -16,12 +15,10 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn import functional
 
-from ringzero_course.lab.checks import LIBRARY, Check
-from ringzero_course.lab.claims import sealed
 from ringzero_course.lab.claims.collectives import all_of
 from ringzero_course.lab.claims.values import close
-from ringzero_course.lab.runs import Claim, Run
-from ringzero_course.lab.specification import Rows, of
+from ringzero_course.lab.runs import LIBRARY, Claim, Run
+from ringzero_course.lab.specification import of
 from ringzero_course.lab.subjects import hangs
 
 TOLERANCE = 1e-9  # of the largest element: what another order of summation changes is far below
@@ -58,15 +55,7 @@ ANSWERS = {
         c  what is wrong with the third file   100eb491e08b  the name that compare gives it, or "nothing\"""",
 }
 why = partial(hangs.why, answers=ANSWERS, in_any_order=("apart",))
-
-
-def names_the_files(check: Check) -> Rows:
-    """The specification of the answer about three files: the names of what ``compare`` says."""
-    said = check.run()
-    for entry in ANSWERS["files"].strip().splitlines():
-        name, words, seal, hint = re.split("  +", entry.strip())
-        check.that(words, said, sealed(name, seal, hint))
-    yield
+names_the_files = why("files")  # by the names of what ``compare`` says
 
 
 # ---- data and models
