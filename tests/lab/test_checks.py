@@ -593,6 +593,16 @@ def test_an_endless_loop_is_not_run_again(launches):
     assert "not run: never_ends hung with 3 ranks, 10 float32 numbers" in reasons[1]
 
 
+def test_few_ranks_come_first_and_a_single_one_last(monkeypatch):
+    """So a loop without an end is told soon, and who hangs on one rank alone loses that alone."""
+    order = []
+    monkeypatch.setattr(execute, "execute", lambda runs, *_: order.append(runs[0].world_size))
+    check = make(double)
+    check.that("ends", check.runs(numel=9, ranks=(4, 1, 2, 7)), lambda run: None)
+    check.score()
+    assert order == [2, 4, 7, 1]
+
+
 @pytest.mark.parametrize(
     ("frames", "caller"),
     [
