@@ -8,7 +8,7 @@
 
 ``check.meets(stage_1)`` declares the rows before the ``yield``, ``check.hidden_cases()`` those after it. Their cases
 are drawn from ``draw``, a ``random.Random`` of the course's secret. A lab's specifications, with what they run on the
-ranks, their claims and their oracles, are one file in ``lab/subjects``.
+ranks, their claims and their oracles, are a file or two in ``lab/subjects``.
 
 The rest of this file is the specification of a collective: an outcome, a traffic, and the cases in which it is tried.
 
