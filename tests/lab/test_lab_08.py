@@ -185,7 +185,7 @@ def test_zeros_have_both_signs_and_none_is_below_0():
 def test_power_iteration_comes_to_the_singular_values():
     """Of the same matrix in each step; and where there is room for all of it, after zeros at once."""
     same = functools.partial(unsynced.gradient, seed=3, step=0)
-    with mock.patch.object(unsynced, "gradient", lambda shape, seed, rank, step, quiet: same(shape, rank=rank)):
+    with mock.patch.object(compressed, "gradient", lambda shape, seed, rank, step, quiet: same(shape, rank=rank)):
         found = last_of(compressed.approximated, "means", 3, shape=(10, 8), r=2, seed=3, steps=60)
     u, sizes, v = torch.linalg.svd(sum(same((10, 8), rank=rank).double() for rank in range(3)) / 3)
     torch.testing.assert_close(found, (u[:, :2] * sizes[:2]) @ v[:2], atol=1e-4, rtol=0)
