@@ -271,10 +271,10 @@ class Zero1:
 
 # %% nbgrader={"grade_id": "test_Zero1", "grade": true, "points": 4}
 from ringzero_course.lab import Check
-from ringzero_course.lab.subjects import sharding
+from ringzero_course.lab.subjects import stages
 
 check = Check("Zero1", points=4, world_size=WORLD_SIZE, device=DEVICE)
-check.meets(sharding.stage_1)
+check.meets(stages.stage_1)
 ### BEGIN HIDDEN TESTS
 check.hidden_cases()
 ### END HIDDEN TESTS
@@ -327,10 +327,10 @@ class Zero2(Zero1):
 
 # %% nbgrader={"grade_id": "test_Zero2", "grade": true, "points": 5}
 from ringzero_course.lab import Check
-from ringzero_course.lab.subjects import sharding
+from ringzero_course.lab.subjects import stages
 
 check = Check("Zero2", points=5, world_size=WORLD_SIZE, device=DEVICE)
-check.meets(sharding.stage_2)
+check.meets(stages.stage_2)
 ### BEGIN HIDDEN TESTS
 check.hidden_cases()
 ### END HIDDEN TESTS
@@ -500,10 +500,10 @@ class Zero3(Zero2):
 
 # %% nbgrader={"grade_id": "test_Zero3", "grade": true, "points": 6}
 from ringzero_course.lab import Check
-from ringzero_course.lab.subjects import sharding
+from ringzero_course.lab.subjects import stages
 
 check = Check("Zero3", points=6, world_size=WORLD_SIZE, device=DEVICE)
-check.meets(sharding.stage_3)
+check.meets(stages.stage_3)
 ### BEGIN HIDDEN TESTS
 check.hidden_cases()
 ### END HIDDEN TESTS
@@ -546,10 +546,10 @@ def checkpoint(module, zero):
 
 # %% nbgrader={"grade_id": "test_checkpoint", "grade": true, "points": 3}
 from ringzero_course.lab import Check
-from ringzero_course.lab.subjects import sharding
+from ringzero_course.lab.subjects import stages
 
 check = Check("checkpoint", points=3, world_size=WORLD_SIZE, device=DEVICE)
-check.meets(sharding.checkpoint)
+check.meets(stages.checkpoint)
 ### BEGIN HIDDEN TESTS
 check.hidden_cases()
 ### END HIDDEN TESTS
@@ -568,11 +568,11 @@ check.score()
 
 # %%
 from ringzero.record.operation import bytes_sent
-from ringzero_course.lab.subjects import sharding
+from ringzero_course.lab.subjects import stages
 
 
 def one_step(zero):
-    report = sharding.train(zero, seed=0, steps=2)
+    report = stages.train(zero, seed=0, steps=2)
     held = report["held"]
     return held["step"], held["backward"] - held["start"], report["history"]
 
@@ -585,7 +585,7 @@ def steps_of(zero):
 
 
 if written("plan", "Flat", "mean_gradient", "Zero1", "Zero2", "Sharded", "Zero3"):
-    params = sum(p.numel() for p in sharding.training.Model(0, sharding.HIDDEN).parameters())
+    params = sum(p.numel() for p in stages.training.Model(0, stages.HIDDEN).parameters())
     print(f"{params:,} parameters\nstage  {'parameters and states':>27} {'gradients':>24} {'sent in a step':>24}")
     for stage, zero in enumerate((Zero1, Zero2, Zero3), 1):
         *got, _ = steps_of(zero)

@@ -479,10 +479,10 @@ def top_k_mean(vector, k):
 
 # %% nbgrader={"grade_id": "test_top_k_mean", "grade": true, "points": 4}
 from ringzero_course.lab import Check
-from ringzero_course.lab.subjects import unsynced
+from ringzero_course.lab.subjects import compressed
 
 check = Check("top_k_mean", points=4, world_size=WORLD_SIZE, device=DEVICE)
-check.meets(unsynced.top_k_mean)
+check.meets(compressed.top_k_mean)
 ### BEGIN HIDDEN TESTS
 check.hidden_cases()
 ### END HIDDEN TESTS
@@ -535,10 +535,10 @@ class ErrorFeedback:
 
 # %% nbgrader={"grade_id": "test_ErrorFeedback", "grade": true, "points": 4}
 from ringzero_course.lab import Check
-from ringzero_course.lab.subjects import unsynced
+from ringzero_course.lab.subjects import compressed
 
 check = Check("ErrorFeedback", points=4, world_size=WORLD_SIZE, device=DEVICE)
-check.meets(unsynced.error_feedback)
+check.meets(compressed.error_feedback)
 ### BEGIN HIDDEN TESTS
 check.hidden_cases()
 ### END HIDDEN TESTS
@@ -602,10 +602,10 @@ def majority(x):
 
 # %% nbgrader={"grade_id": "test_majority", "grade": true, "points": 4}
 from ringzero_course.lab import Check
-from ringzero_course.lab.subjects import unsynced
+from ringzero_course.lab.subjects import compressed
 
 check = Check("majority", points=4, world_size=WORLD_SIZE, device=DEVICE)
-check.meets(unsynced.majority)
+check.meets(compressed.majority)
 ### BEGIN HIDDEN TESTS
 check.hidden_cases()
 ### END HIDDEN TESTS
@@ -659,10 +659,10 @@ class PowerSGD:
 
 # %% nbgrader={"grade_id": "test_PowerSGD", "grade": true, "points": 4}
 from ringzero_course.lab import Check
-from ringzero_course.lab.subjects import unsynced
+from ringzero_course.lab.subjects import compressed
 
 check = Check("PowerSGD", points=4, world_size=WORLD_SIZE, device=DEVICE)
-check.meets(unsynced.power_sgd)
+check.meets(compressed.power_sgd)
 ### BEGIN HIDDEN TESTS
 check.hidden_cases()
 ### END HIDDEN TESTS
@@ -709,10 +709,10 @@ def bytes_a_step(method, n, rows, columns, h=1, degree=2, k=0, r=1):
 
 # %% nbgrader={"grade_id": "test_bytes_a_step", "grade": true, "points": 3}
 from ringzero_course.lab import Check
-from ringzero_course.lab.subjects import unsynced
+from ringzero_course.lab.subjects import compressed
 
 check = Check("bytes_a_step", points=3, world_size=WORLD_SIZE, device="cpu")
-check.meets(unsynced.bytes_a_step)
+check.meets(compressed.bytes_a_step)
 ### BEGIN HIDDEN TESTS
 check.hidden_cases()
 ### END HIDDEN TESTS

@@ -515,10 +515,10 @@ def dequantise(integers, scales, block):
 
 # %% nbgrader={"grade_id": "test_quantise", "grade": true, "points": 4}
 from ringzero_course.lab import Check
-from ringzero_course.lab.subjects import offload
+from ringzero_course.lab.subjects import quantised
 
 check = Check("quantise", points=4, world_size=WORLD_SIZE, device=DEVICE)
-check.meets(offload.quantise)
+check.meets(quantised.quantise)
 ### BEGIN HIDDEN TESTS
 check.hidden_cases()
 ### END HIDDEN TESTS
@@ -564,10 +564,10 @@ def quantised_gather(shard, numel, block):
 
 # %% nbgrader={"grade_id": "test_quantised_gather", "grade": true, "points": 4}
 from ringzero_course.lab import Check
-from ringzero_course.lab.subjects import offload
+from ringzero_course.lab.subjects import quantised
 
 check = Check("quantised_gather", points=4, world_size=WORLD_SIZE, device=DEVICE)
-check.meets(offload.gather)
+check.meets(quantised.gather)
 ### BEGIN HIDDEN TESTS
 check.hidden_cases()
 ### END HIDDEN TESTS
@@ -617,10 +617,10 @@ def quantised_reduce_scatter(vector, block):
 
 # %% nbgrader={"grade_id": "test_quantised_reduce_scatter", "grade": true, "points": 4}
 from ringzero_course.lab import Check
-from ringzero_course.lab.subjects import offload
+from ringzero_course.lab.subjects import quantised
 
 check = Check("quantised_reduce_scatter", points=4, world_size=WORLD_SIZE, device=DEVICE)
-check.meets(offload.reduce)
+check.meets(quantised.reduce)
 ### BEGIN HIDDEN TESTS
 check.hidden_cases()
 ### END HIDDEN TESTS

@@ -5,9 +5,8 @@ import torch
 
 from ringzero.collectives import chunk_bounds
 from ringzero_course.lab.harness import training
-from ringzero_course.lab.harness.kept import Kept, bytes_of
 from ringzero_course.lab.runs import Case, Run, part
-from ringzero_course.lab.subjects import replicas, sharding
+from ringzero_course.lab.subjects import replicas, stages
 
 
 def run_of(ranks, **options):
@@ -15,7 +14,7 @@ def run_of(ranks, **options):
 
 
 def test_alone_is_one_process_on_the_whole_batch():
-    report = replicas.alone(run_of(3, seed=5))
+    report = replicas.alone(run_of(3, seed=5), 0)
     model = training.Model(5)
     optimizer = torch.optim.SGD(model.parameters(), replicas.RATE)
     for step in range(replicas.STEPS):
@@ -50,7 +49,7 @@ def test_awkward_models():
     assert not any("layers.1" in name for name in training.Model(1, frozen=(1,)).trained())
     for skip in ("skipped", "skipped_on_odd"):
         run = run_of(2, seed=1, hidden=(7, 7, 7), **{skip: (1,)})
-        gradients = replicas.alone(run)["gradients"]
+        gradients = replicas.alone(run, 0)["gradients"]
         assert gradients["the gradient of layers.1.weight"].any() == (skip == "skipped_on_odd")
         assert gradients["the gradient of layers.2.weight"].any()
 
@@ -62,13 +61,13 @@ def test_the_labs_adamw_is_torchs():
     exec(source, names)
     mine, theirs = torch.randn(7, dtype=torch.float64), torch.nn.Parameter(torch.zeros(7, dtype=torch.float64))
     theirs.data.copy_(mine)
-    optimizer, state = torch.optim.AdamW([theirs], **sharding.ADAMW), {}
+    optimizer, state = torch.optim.AdamW([theirs], **stages.ADAMW), {}
     for _ in range(5):
         theirs.grad = torch.randn(7, dtype=torch.float64)
         names["adamw"](mine, theirs.grad, state)
         optimizer.step()
     torch.testing.assert_close(mine, theirs.detach(), rtol=1e-12, atol=0)
-    for number in sharding.NUMBERS:
+    for number in stages.NUMBERS:
         torch.testing.assert_close(state[number], optimizer.state[theirs][number])
 
 
@@ -81,22 +80,10 @@ def test_parts_are_those_of_the_collectives():
 
 def test_alone_is_one_process_whatever_the_number_of_passes():
     """Gradients of several passes add up; those of the ranks are averaged."""
-    once, again = (sharding.alone(run_of(2, seed=3, steps=1, hidden=(5,), passes=passes)) for passes in (1, 2))
+    once, again = (stages.alone(run_of(2, seed=3, steps=1, hidden=(5,), passes=passes), 0) for passes in (1, 2))
     module = training.Model(3, (5,))
     for rank in range(2):
         (training.loss_of(module, 3, rank, 2) / 2).backward()
     for name, p in module.named_parameters():
         torch.testing.assert_close(once["gradients"][name], p.grad)
         assert not torch.equal(once["gradients"][name], again["gradients"][name])
-
-
-def test_kept_counts_tensors_arrays_and_lists():
-    with Kept() as nothing:
-        torch.ones(50_000).numpy().copy()
-    assert nothing.tensors == 0
-    assert nothing.in_python < 50_000
-    with Kept() as kept:
-        mine = {"m": [torch.ones(1000), torch.ones(10)], "array": torch.ones(50_000).numpy().copy()}
-        numbers = torch.rand(50_000).tolist()
-    assert kept.tensors == bytes_of(mine) == 4040
-    assert kept.in_python > 4 * 50_000 + 8 * len(numbers)

@@ -14,7 +14,7 @@ from ringzero.costs.gossip import mixing_matrix, neighbours
 from ringzero_course.lab.harness import training
 from ringzero_course.lab.payloads import payloads
 from ringzero_course.lab.runs import Case, Run
-from ringzero_course.lab.subjects import unsynced
+from ringzero_course.lab.subjects import compressed, unsynced
 from ringzero_course.lab.unaided import unaided
 from tests.live_notebook import text_of
 
@@ -66,7 +66,7 @@ def test_all_methods_on_one_problem(reference):
     assert {method: bytes for method, (bytes, _, _) in rows.items()} == given
     options = {"h": H, "degree": 2, "k": KEPT, "r": THIN}
     for method, (_, sent, _) in rows.items():
-        assert sent == unsynced.sent_in_a_step(method.split(",")[0], 4, ROWS, COLUMNS, **options)
+        assert sent == compressed.sent_in_a_step(method.split(",")[0], 4, ROWS, COLUMNS, **options)
     above = {method: last for method, (*_, last) in rows.items()}
     assert above["top-k"] > 10 * above["top-k, memory"]
     assert above["PowerSGD, memory"] < 1.5 * above["DDP"]
@@ -179,24 +179,24 @@ def test_zeros_have_both_signs_and_none_is_below_0():
     zeros = unsynced.gradient((11,), seed=1, rank=0, quiet=("all",))
     assert not zeros.any()
     assert set(torch.signbit(zeros).tolist()) == {True, False}
-    assert unsynced.packed_of(zeros).tolist() == [255, 7]
+    assert compressed.packed_of(zeros).tolist() == [255, 7]
 
 
 def test_power_iteration_comes_to_the_singular_values():
     """Of the same matrix in each step; and where there is room for all of it, after zeros at once."""
     same = functools.partial(unsynced.gradient, seed=3, step=0)
-    with mock.patch.object(unsynced, "gradient", lambda shape, seed, rank, step, quiet: same(shape, rank=rank)):
-        found = last_of(unsynced.approximated, "means", 3, shape=(10, 8), r=2, seed=3, steps=60)
+    with mock.patch.object(compressed, "gradient", lambda shape, seed, rank, step, quiet: same(shape, rank=rank)):
+        found = last_of(compressed.approximated, "means", 3, shape=(10, 8), r=2, seed=3, steps=60)
     u, sizes, v = torch.linalg.svd(sum(same((10, 8), rank=rank).double() for rank in range(3)) / 3)
     torch.testing.assert_close(found, (u[:, :2] * sizes[:2]) @ v[:2], atol=1e-4, rtol=0)
-    exact = last_of(unsynced.approximated, "means", 1, shape=(4, 6), r=4, seed=3, steps=2, quiet=("all",))
+    exact = last_of(compressed.approximated, "means", 1, shape=(4, 6), r=4, seed=3, steps=2, quiet=("all",))
     torch.testing.assert_close(exact, unsynced.gradient((4, 6), 3, 0, 1).double())
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 8])
 def test_bytes_are_those_of_the_rings(n):
     """Of a ring all-reduce and a ring all-gather, summed over ranks: shares need not be equal."""
-    bytes_of = unsynced.sent_in_a_step
+    bytes_of = compressed.sent_in_a_step
     numel = 7 * 9
     reduced = sum(ALGORITHMS["all_reduce"]["ring"](n).bytes_sent(numel, 4).tolist())
     assert n * bytes_of("DDP", n, 7, 9) == pytest.approx(reduced)

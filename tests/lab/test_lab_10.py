@@ -10,7 +10,7 @@ from ringzero.costs import offload as costs
 from ringzero.costs.tiers import tier_bytes
 from ringzero_course.lab.claims.order import END, out_of_order
 from ringzero_course.lab.runs import Case, Run
-from ringzero_course.lab.subjects import offload
+from ringzero_course.lab.subjects import offload, quantised
 from ringzero_course.lab.tiers import Tiers
 from tests.live_notebook import text_of
 
@@ -173,10 +173,10 @@ def test_gradients_of_a_layer_are_autograds():
 
 @pytest.mark.parametrize(("size", "block"), [(300, 64), (7, 3), (0, 4)])
 def test_the_librarys_int8_is_within_half_a_step(size, block):
-    x, format = offload.values_of("scales", size, seed=1), Blocks(8, block)
+    x, format = quantised.values_of("scales", size, seed=1), Blocks(8, block)
     if size:
         off = (format.decode(format.encode(x), size).double() - x).abs()
-        assert (off <= offload.half_steps(x, block) * 1.0001).all()
+        assert (off <= quantised.half_steps(x, block) * 1.0001).all()
 
 
 def test_events_out_of_order_are_named():

@@ -31,15 +31,6 @@
 #               dist.send(piece, dst=(rank + 1) % n)
 # +             dist.recv(tensor[:0], src=(rank + 1) % n)
 
-# ==== broadcast_of_one_large_piece
-"""The first piece has nearly everything, the others an element each: nothing is gained by the pipeline."""
-# caught by: test_pipelined_broadcast
-# says: a piece of 7652 bytes, where 8 alike have 960
-# %% pipelined_broadcast: changed
-# -     bounds = chunk_bounds(tensor.numel(), chunks).tolist()
-# +     small = [min(k, tensor.numel()) for k in range(chunks)]
-# +     bounds = [0, *(tensor.numel() - k for k in reversed(small))]
-
 # ==== broadcast_from_root_to_each
 """The root sends every piece to every rank itself."""
 # caught by: test_pipelined_broadcast

@@ -44,7 +44,7 @@ def loss_of_part(model, x, y):
 # ==== start_on_rank_0_alone
 """Rank 0 broadcasts, the others do not: "it is rank 0 that has something to say"."""
 # caught by: test_start_alike
-# says: ranks 1, 2, 3 never entered broadcast #1
+# says: never entered broadcast #1
 # %% start_alike
 def start_alike(module):
     if dist.get_rank() == 0:

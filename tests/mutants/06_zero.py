@@ -94,13 +94,6 @@
 # +             all_gather(flat.whole)
 # +             adamw(flat.shard, self.gradients[i], self.states[i])
 
-# ==== zero1_keeps_the_model_as_lists
-"""Keeps all parameters as lists beside the vectors."""
-# caught by: test_Zero1
-# %% Zero1: changed
-#           for i, flat in enumerate(self.flats):
-# +             flat.spare = flat.whole.tolist()
-
 # ==== zero1_order_by_rank
 """Each rank begins with another layer, so that not all work on the same one: their all-gathers do not meet."""
 # caught by: test_Zero1
@@ -114,7 +107,7 @@
 # ==== zero1_rank_0_gathers
 """Only rank 0 gathers, as if it collected the shards for the others."""
 # caught by: test_Zero1
-# says: rank 0 stands apart
+# says: the ranks disagree on collective
 # %% Zero1: changed
 # -             all_gather(flat.whole)
 # +             if dist.get_rank() == 0:

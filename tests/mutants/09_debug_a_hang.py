@@ -25,14 +25,6 @@ def why_report_hangs():
 # -     return {"cause": "not all enter", "operation": 7, "waiting": [0], "line": 13}
 # +     return {"cause": "not all enter", "operation": 7, "waiting": [0], "line": 12}
 
-# ==== report_of_the_last_step_only
-"""Takes the mean of the last loss at every step, so that the calls are as many as they should be."""
-# caught by: test_report
-# says: to all_reduce, and its loss is
-# %% report: changed
-# -         mean = mean_over_ranks(losses[step])
-# +         mean = mean_over_ranks(losses[-1])
-
 # ==== report_overwrites_the_losses
 """Sums in place, so that the caller's losses are gone."""
 # caught by: test_report

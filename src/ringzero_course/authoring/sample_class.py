@@ -102,7 +102,7 @@ def main(arguments=None):
         print(f"No sandboxes here: {what}, {seen}. These submissions are the course's own; for a real class: {fix}")
     path = folder / "expected.json"
     if options.update:
-        found = expected | {name: grade.as_data() for name, grade in grades.items()}
+        found = json.loads(path.read_text()) | {name: grade.as_data() for name, grade in grades.items()}
         path.write_text(json.dumps(dict(sorted(found.items())), indent=1) + "\n")
         return 0
     found = differences(expected, grades)

@@ -23,19 +23,15 @@ import zmq
 from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbclient.util import run_sync
-from nbformat import ValidationError
-from nbformat import validate as validate_format
-from nbformat.v4 import new_output
 from nbgrader import utils
-from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import Engine, papermill_engines
-from traitlets import TraitError
 
 from ringzero.processes import die_with_parent
 from ringzero_course.boxes import sandbox
 from ringzero_course.boxes.faults import GraderFault
 from ringzero_course.boxes.fence import MARK
-from ringzero_course.grading import readable, verdict
+from ringzero_course.grading import verdict
+from ringzero_course.grading.messages import UNREADABLE, CarefulClient
 from ringzero_course.grading.provisioner import BoxedKernelManager
 from ringzero_course.grading.settle import add_error
 
@@ -47,17 +43,8 @@ RANKS_FOR_CHECKS = """from ringzero.ranks import pool, warm_rank
 warm_rank.import_once(["ringzero_course.lab.checks"])
 pool.acquire(1, {words!r})
 del pool, warm_rank"""
-MOST_OUTPUTS = 20  # times the output limit: what all cells of a notebook may print
-STOP_PRINTING = 20  # a cell that printed this many times the output limit is interrupted at once
-MOST_UNREADABLE = 100  # messages of a cell
 ANSWER_SECONDS = 30  # for a kernel between two cells to say that it is there
 LAST_RESORT_SECONDS = 30  # after the notebook's time, for a kernel that keeps its reader from looking at the clock
-SHOWN = ("stream", "display_data", "execute_result", "update_display_data", "error")  # messages that are outputs
-# What is read of a cell. Not the messages of widgets: they could have the grader keep, hide and send what they like.
-READ = (*SHOWN, "status", "execute_input", "clear_output")
-# What a reader of messages raises where they are not as the kernel's protocol has them.
-UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, TraitError, ValidationError)
-
 # nbclient logs that it stopped a cell, without the student's name. The verdict says it with the name.
 _nobody_reads = logging.getLogger(__name__)
 _nobody_reads.addHandler(logging.NullHandler())
@@ -110,7 +97,7 @@ class GradingEngine(Engine):
 papermill_engines.register(ENGINE, GradingEngine)
 
 
-class GradingClient(PapermillNotebookClient):
+class GradingClient(CarefulClient):
     """nbclient with a deadline for the whole notebook, and with a note where another client would raise.
 
     With a box there are two kernels. ``km`` and ``kc`` are those of the kernel that runs the next cell: the student's
@@ -223,14 +210,7 @@ class GradingClient(PapermillNotebookClient):
             if not self._idle and self.box is not None:
                 self._connect_anew()
         finally:
-            outputs = cell.outputs
-            cell.outputs = [output for output in outputs if _is_output(output)]
-            counted = type(cell.execution_count) in (int, type(None))
-            if not counted:
-                cell.execution_count = None
-            if self._unreadable or len(cell.outputs) < len(outputs) or not counted:
-                sentence = f"cell [{number}] sent the grader messages that no kernel sends; they are dropped"
-                self.notes.append((verdict.TAMPERING, sentence))
+            self._keep_outputs_alone(cell, number)
 
     def _connect_anew(self):
         """Where the last message of a cell did not come. zmq ends a connection that had a message over its limit."""
@@ -245,39 +225,6 @@ class GradingClient(PapermillNotebookClient):
         except (RuntimeError, *UNREADABLE):
             raise DeadKernelError("it does not answer") from None
         self.kc.allow_stdin = False
-
-    async def _async_poll_output_msg(self, *of_the_cell):
-        while True:
-            try:
-                return await super()._async_poll_output_msg(*of_the_cell)
-            except UNREADABLE:
-                self._count_unreadable()
-
-    async def _async_poll_for_reply(self, msg_id, cell, timeout, *tasks):
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            left = None if deadline is None else max(0.1, deadline - time.monotonic())
-            try:
-                reply = await super()._async_poll_for_reply(msg_id, cell, left, *tasks)
-            except UNREADABLE:
-                self._count_unreadable()
-                continue
-            if not _is_reply(reply["content"]):
-                self._count_unreadable()
-                reply["content"] = {"status": "ok"}
-            return reply
-
-    def _count_unreadable(self):
-        """After a message that cannot be read. Only a student's kernel sends such; one that goes on is given up."""
-        if self._is_trusted():
-            raise RuntimeError("the tests' kernel sent a message that cannot be read")
-        self._unreadable += 1
-        if self._unreadable > MOST_UNREADABLE:
-            raise DeadKernelError("it sends only messages that cannot be read") from None
-
-    def _is_trusted(self):
-        """Whether the kernel that runs the cell is no box for a student's code."""
-        return self.box is None or self.kc is not self._students[1]
 
     def _run_silently(self, source):
         self.kc.execute(source, store_history=False)
@@ -301,12 +248,12 @@ class GradingClient(PapermillNotebookClient):
         self._deadline = time.monotonic() + self.settings.notebook_seconds
         self.timeout_func = lambda _: max(0.1, min(self.settings.cell_seconds, self._deadline - time.monotonic()))
         self.on_cell_error = self._note_timeout
-        self._printed_in_all = 0
         over = ""  # why the remaining cells do not run
         for index, cell in enumerate(self.nb.cells):
             if cell.cell_type != "code" or not cell.source.strip():
                 continue
-            self._printed, self._stopped, self._told_to_stop = 0, False, False
+            self._begin_to_read()
+            self._stopped = False
             number = self.code_cells_executed + 1
             if over:
                 add_error(cell, "NotRun", f"NOT RUN: {over}")
@@ -365,57 +312,6 @@ class GradingClient(PapermillNotebookClient):
         sentence = f"TIME LIMIT in cell [{self.code_cells_executed}]: stopped, at most {limit:g} s"
         self._end(cell, self.code_cells_executed, verdict.LIMIT, "TimeLimit", sentence)
 
-    def process_message(self, msg, cell, cell_index):
-        if msg["msg_type"] not in READ:
-            return None
-        if msg["msg_type"] == "status" and msg["content"]["execution_state"] == "idle":
-            self._idle = True
-        if msg["msg_type"] in SHOWN:
-            length = sum(len(str(part)) for name, part in msg["content"].items() if name != "name")
-            self._printed += length
-            self._printed_in_all += 0 if self._is_trusted() else length
-            is_kept = self._is_trusted() and msg["msg_type"] in ("execute_result", "error")
-            most = self.settings.output_bytes
-            of_all = 0 if self._is_trusted() else self._printed_in_all
-            if (self._printed > most or of_all > MOST_OUTPUTS * most) and not is_kept:
-                self._drop_output(cell)
-                if self._printed > STOP_PRINTING * self.settings.output_bytes and not self._told_to_stop:
-                    self._told_to_stop = True
-                    self._interrupt()
-                return None
-        return super().process_message(msg, cell, cell_index)
-
-    def _interrupt(self):
-        provisioner = self.km.provisioner
-        if hasattr(provisioner, "interrupt"):
-            provisioner.interrupt()
-        else:
-            provisioner.process.send_signal(signal.SIGINT)
-
-    def _drop_output(self, cell):
-        number, limit = self.code_cells_executed, self.settings.output_bytes
-        if self._printed > limit:
-            sentence = f"OUTPUT LIMIT in cell [{number}]: all after {limit} bytes is dropped"
-        else:
-            sentence = f"OUTPUT LIMIT of the notebook: all after {MOST_OUTPUTS * limit} bytes is dropped"
-        if (verdict.LIMIT, sentence) not in self.notes:
-            self.notes.append((verdict.LIMIT, sentence))
-            cell.outputs.append(new_output("stream", name="stdout", text=f"\n{sentence}\n"))
-
 
 async def _all_ready(clients, seconds):
     await asyncio.gather(*(client.wait_for_ready(timeout=seconds) for client in clients))
-
-
-def _is_output(output):
-    """Whether this can stand in a notebook."""
-    try:
-        validate_format(output, ref="output", version=4, version_minor=5)
-        return not readable.why_no_json(output)
-    except UNREADABLE:
-        return False
-
-
-def _is_reply(content):
-    """Whether this is what a kernel answers after a cell."""
-    return content.get("status") in ("ok", "error", "aborted") and type(content.get("ename", "")) is str

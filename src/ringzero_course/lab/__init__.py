@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ringzero_course.lab import claims, harness
     from ringzero_course.lab.budget import launch
-    from ringzero_course.lab.checks import LIBRARY, Check
+    from ringzero_course.lab.checks import Check
     from ringzero_course.lab.claims import traffic
     from ringzero_course.lab.nodes import cluster
     from ringzero_course.lab.parameters import LabError, check_parameters, written
+    from ringzero_course.lab.runs import LIBRARY
     from ringzero_course.lab.shown import draw, explore, slide
 
 __all__ = [
@@ -36,10 +37,11 @@ __all__ = [
 
 _MODULES = {
     "budget": ("launch",),
-    "checks": ("LIBRARY", "Check"),
+    "checks": ("Check",),
     "claims": ("traffic",),
     "nodes": ("cluster",),
     "parameters": ("LabError", "check_parameters", "written"),
+    "runs": ("LIBRARY",),
     "shown": ("draw", "explore", "slide"),
 }
 

@@ -20,7 +20,7 @@ import re
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -28,23 +28,12 @@ from ringzero.ranks import devices
 from ringzero_course.lab import execute, failure, handle, hidden
 from ringzero_course.lab.claims.traffic import Traffic
 from ringzero_course.lab.parameters import GraderFault, cells_that_ran
-from ringzero_course.lab.runs import NOT_RUN, Case, Claim, Run
+from ringzero_course.lab.runs import BY_HAND, NOT_RUN, Case, Claim, Run
 from ringzero_course.lab.specification import Rows, Specification
-from ringzero_course.lab.table import Row, Table
+from ringzero_course.lab.table import Table, Verdict, half_hidden, rows_of
 
-BY_HAND = ("send", "recv")
-LIBRARY = "ringzero's collectives"  # in ``built_from`` it allows what these are made of
 # Gloo's last words, which the reason has in plain English, and what torch says of each pair's first message on NCCL.
 NOISE = re.compile(r"terminate called after throwing|  what\(\):|.*ProcessGroupNCCL\.cpp:\d+\] Warning: An unbatched")
-
-
-class Verdict(NamedTuple):
-    """What came of one claim: ``why`` it does not hold, or None. ``hidden``: it was declared in a hidden test."""
-
-    claim: str
-    why: str | None
-    weight: float
-    hidden: bool = False
 
 
 class Check:
@@ -91,22 +80,20 @@ class Check:
         numel: int | None = None,
         dtype: torch.dtype = torch.float32,
         ranks: int | None = None,
-        exact: bool = True,
         **options: Any,
     ) -> Run:
         """Declare a call of the function on every rank and return its ``Run``.
 
         With ``numel``, its first argument is a new 1-D tensor, different on each rank; ``args`` and ``options`` follow.
         Without, it is a function of plain values. ``ringzero.ranks.devices`` says on what so many ranks run. Sums over
-        ranks have one result in every order, unless ``exact`` is False: then what is added and taken away again leaves
-        another number.
+        ranks have one result in every order.
         """
         on_all = numel is not None or self._harness is not None
         ranks = ranks or self._ranks or (self.world_size if on_all else 1)
         of = hidden.secret if hidden.is_declared_hidden() else ""
         seed = zlib.crc32(f"{of}{self.name} {len(self._runs)}".encode())
         strict = devices.is_strict(devices.of_a_check(self.device, ranks))
-        run = Run(Case(ranks, numel, dtype, args, options, seed, strict=strict, exact=exact))
+        run = Run(Case(ranks, numel, dtype, args, options, seed, strict=strict))
         self._runs.append(run)
         self._cases[str(run.case)] = self._cases.get(str(run.case), True) and hidden.is_declared_hidden()
         return run
@@ -168,24 +155,12 @@ class Check:
             self._execute()
             self.verdicts = [self._judge(*claim) for claim in self._claims]
         if self._of_plain_values():
-            self.verdicts = _half_hidden(self.verdicts)
-        total = sum(verdict.weight for verdict in self.verdicts) or 1
-        rows: list[Row] = []
-        said: dict[str, str] = {}  # reason -> the first claim that failed for it
-        for text, why, weight, is_hidden in self.verdicts:
-            possible = self.points * weight / total
-            reason = f"as for “{said[why]}”" if why in said else why or ""
-            rows.append(Row(text, why is None, reason, possible if why is None else 0.0, possible, is_hidden))
-            if why:
-                said.setdefault(why, text)
-        if rows and all(row.holds for row in rows):
-            points = self.points
-        else:
-            points = min(self.points, round(sum(row.points for row in rows), 2))
+            self.verdicts = half_hidden(self.verdicts)
+        rows, points = rows_of(self.verdicts, self.points)
         shown, unseen = (tuple(case for case in self._cases if self._cases[case] is flag) for flag in (False, True))
         printed, ran, more = self._printed(), self._ran(), _more_to_come()
-        Table(self.name, tuple(rows), points, self.points, printed, ran, more, shown, unseen).show()
-        return float(points)
+        Table(self.name, rows, points, self.points, printed, ran, more, shown, unseen).show()
+        return points
 
     def _of_plain_values(self):
         """Whether the function gives a value for values: then one that knows the cases it was shown passes in these."""
@@ -196,16 +171,18 @@ class Check:
         todo, ended = [run for run in self._runs if run.problem == NOT_RUN], []
         students = [handle.of(function) for function in self._students]
         self._globals = students[0].globals
-        # Most ranks first: warm ranks serve smaller numbers too. And gloo before NCCL's rules.
-        for strict, ranks in sorted({(run.case.strict, -run.world_size) for run in todo}):
-            some = [run for run in todo if (run.case.strict, -run.world_size) == (strict, ranks)]
+        # Few ranks first: they have a core each, and tell a loop without an end in seconds. A single one comes after
+        # them, since what hangs there alone may be right on several. And gloo before NCCL's rules.
+        groups = {(run.case.strict, run.world_size == 1, run.world_size) for run in todo}
+        for strict, _, ranks in sorted(groups):
+            some = [run for run in todo if (run.case.strict, run.world_size) == (strict, ranks)]
             for run, claim in self._twins:
-                if strict and run.world_size == -ranks:
+                if strict and run.world_size == ranks:
                     run.wrong_on_gloo = self._why_not(run.twin, claim)
             some = [run for run in some if run.wrong_on_gloo is None]
             self._made += some
             try:
-                execute.execute(some, students, self._harness, self._device_of(-ranks, strict), ended)
+                execute.execute(some, students, self._harness, self._device_of(ranks, strict), ended)
             except GraderFault:
                 raise
             except Exception as error:  # ours, not the student's
@@ -225,7 +202,7 @@ class Check:
         ran = run.twin is not None and not (run.problem or "").startswith("not run")
         place = "right on gloo, wrong on NCCL" if ran else f"with {run.case}"
         where = "" if run.problem == failure.not_written(self.name) else f"{place}: "
-        problem = run.problem or self._nothing_proved(run)
+        problem = run.problem or failure.nothing_proved(run, self.built_from)
         if problem is None:
             try:
                 problem = claim(run)
@@ -238,26 +215,6 @@ class Check:
         if run.problem is not None or not self._globals:
             return ""
         return f"; {self.name} assigns to the global {', '.join(self._globals)}, which keeps its value between calls"
-
-    def _nothing_proved(self, run):
-        """Why a run that came back still counts for nothing: it did not do the work itself, or left some undone."""
-        rule = f"build it from {' and '.join(self.built_from)}" if self.built_from else "it is to send nothing"
-        library = ("send", "recv", "header") if LIBRARY in self.built_from else ()
-        # Who builds with collectives may wait for all, in vain mostly; who builds collectives is to build that, too.
-        waits = () if self.built_from == BY_HAND else ("barrier",)
-        for rank, operations in enumerate(run.operations):
-            for op in operations:
-                if op.call is not None and not library:
-                    return f"rank {rank} used a collective of ringzero; {rule}"
-                if op.kind not in (*self.built_from, *library, *waits):
-                    return f"rank {rank} called {op.kind}; {rule}"
-        if True in run.moved:
-            rank = run.moved.index(True)
-            return f"rank {rank} gave its tensor other memory; write into that which it has: its caller looks there"
-        kinds = {op.kind for operations in run.operations for op in operations}
-        if run.numel and run.world_size > 1 and not kinds & {*self.built_from, *library}:
-            return "no rank sent anything"
-        return failure.unwaited(run) or failure.unmatched(run)
 
     def _ran(self):
         """On what the runs were made: "4, 2 ranks: gloo, CPU"."""
@@ -280,14 +237,6 @@ class Check:
                 more = [f"… and {len(lines) - 20} lines more"] if len(lines) > 20 else []
                 texts += [f"rank {rank} │ {line[:300]}" for line in (*lines[:20], *more)]
         return tuple(dict.fromkeys(texts))
-
-
-def _half_hidden(verdicts):
-    """The same, hidden ones with at least half of the weight, where there are any."""
-    seen, unseen = (sum(v.weight for v in verdicts if v.hidden is hidden) for hidden in (False, True))
-    if not 0 < unseen < seen:
-        return verdicts
-    return [v._replace(weight=v.weight * seen / unseen) if v.hidden else v for v in verdicts]
 
 
 def _more_to_come():

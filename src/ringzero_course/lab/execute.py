@@ -50,12 +50,12 @@ def execute(
 
 def _launch(runs, students, harness, device, ended):
     """One launch of all ``runs``. Returns those that must be run again, in a launch of their own."""
-    name, ranks = students[0].name, runs[0].world_size
+    student, ranks = students[0], runs[0].world_size
     seconds = budget.call_seconds(ranks) * runs[0].patience
     with tempfile.TemporaryDirectory(prefix="ringzero-lab-") as directory:
         if (asked := box.asked_for()) is not None:
             asked.give(Path(directory))
-        start, error, printed = time.time(), None, []
+        began, error, printed = time.time(), None, []
         try:
             done = ringzero.launch(
                 play, [student.code for student in students], harness, [run.case for run in runs], directory,
@@ -68,52 +68,61 @@ def _launch(runs, students, harness, device, ended):
             return _fail(runs, failure.one_line(caught))
         except (RuntimeError, OSError) as caught:
             raise GraderFault(f"the ranks could not run ({failure.one_line(caught)})") from caught
-        of_case = [[_report(directory, index, rank) for rank in range(ranks)] for index in range(len(runs))]
         for index, run in enumerate(runs):
-            reports = of_case[index]
+            reports, rest = [_report(directory, index, rank) for rank in range(ranks)], runs[index:]
             run.printed = printed
             if all(report is not None and "returned" in report for report in reports):
                 _fill(run, reports)
-                start = max(report["time"] for report in reports)
                 if not failure.is_clean(run):  # a message left over would be received in the next case
-                    return runs[index + 1 :]
-                continue
-            if all(reports) and _went_on(directory, index):
+                    return rest[1:]
+            elif all(reports) and _went_on(directory, index):
                 failed = [rank for rank in range(ranks) if "error" in reports[rank]]
                 first = min(failed, key=lambda rank, reports=reports: reports[rank]["time"])
-                run.problem = failure.raised(first, reports[first], students[0])
+                run.problem = failure.raised(first, reports[first], student)
                 if _is_tried_again(run, run.problem, True, device):
-                    return runs[index:]
-                start = max(report["time"] for report in reports)
-                continue
-            if error is None and index and not any(reports):
-                return runs[index:]  # the ranks left before this case
-            if isinstance(error, RankTimeout):  # an error left now is an echo of how the call was ended
-                had = min(seconds, time.time() - start)
+                    return rest
+            elif error is None and index and not any(reports):
+                return rest  # the ranks left before this case
+            elif isinstance(error, RankTimeout):  # an error left now is an echo of how the call was ended
+                had = min(seconds, time.time() - began)
                 if index and had < HUNG_SHARE * seconds and not error.deadlocked:
-                    return runs[index:]
-                if not error.deadlocked and run.patience == 1.0 and (more := budget.patience()) is not None:
-                    run.patience = more
-                    return runs[index:]
-                if run.case.strict:
-                    run.problem = failure.why_stuck(error) + failure.called_in(error, students[0])
-                else:
-                    run.problem = failure.no_end(error, had, reports, students[0])
-                return _hung(run, runs[index + 1 :], students[0])
-            run.problem = _what_failed(error, reports, students[0])
-            said = f"{run.problem} {error} {' '.join(printed)}" if error is not None else run.problem
-            # Others may have been on their way to the student's code when the first rank failed there.
-            is_entered = entered(directory, 0 if error is None else error.rank).exists()
-            if _is_tried_again(run, said, is_entered, device):
-                return runs[index:]
-            if any(report is not None and report.get("endless") for report in reports):
-                return _hung(run, runs[index + 1 :], students[0])
-            if error is not None and (error.rank >= len(reports) or reports[error.rank] is None):
-                ended.append(f"{name} ended a process with {run.case}: {run.problem}")
-            if failure.same_everywhere(reports) == "NotImplementedError":
-                return _fail(runs[index:], failure.not_written(name))
-            return runs[index + 1 :]
+                    return rest
+                return _after_no_end(rest, error, reports, had, student)
+            else:
+                # Others may have been on their way to the student's code when the first rank failed there.
+                is_entered = entered(directory, 0 if error is None else error.rank).exists()
+                return _after_an_end(rest, error, reports, is_entered, student, device, ended)
+            began = max(report["time"] for report in reports)
     return []
+
+
+def _after_no_end(rest, error, reports, had, student):
+    """What must be run again where the first of the ``rest`` had not ended after so many seconds."""
+    run, *after = rest
+    if not error.deadlocked and run.patience == 1.0 and (more := budget.patience()) is not None:
+        run.patience = more
+        return rest
+    if run.case.strict:
+        run.problem = failure.why_stuck(error) + failure.called_in(error, student)
+    else:
+        run.problem = failure.no_end(error, had, reports, student)
+    return _hung(run, after, student)
+
+
+def _after_an_end(rest, error, reports, is_entered, student, device, ended):
+    """What must be run again where a rank failed or ended in the first of the ``rest``, and the others left."""
+    run, *after = rest
+    run.problem = _what_failed(error, reports, student)
+    said = run.problem if error is None else f"{run.problem} {error} {' '.join(run.printed)}"
+    if _is_tried_again(run, said, is_entered, device):
+        return rest
+    if any(report is not None and report.get("endless") for report in reports):
+        return _hung(run, after, student)
+    if error is not None and (error.rank >= len(reports) or reports[error.rank] is None):
+        ended.append(f"{student.name} ended a process with {run.case}: {run.problem}")
+    if failure.same_everywhere(reports) == NotImplementedError.__name__:
+        return _fail(rest, failure.not_written(student.name))
+    return after
 
 
 def _is_tried_again(run, said, is_entered, device):
@@ -164,10 +173,9 @@ def _fail(runs, problem):
 
 def _fill(run, reports):
     run.problem = None
-    for attribute in ("returned", "after", "guards_kept"):
-        setattr(run, attribute, [report[attribute] for report in reports])
+    run.returned, run.after = ([report[what] for report in reports] for what in ("returned", "after"))
     run.views = [report.get("view") for report in reports]
-    run.moved, run.again = ([report.get(what, False) for report in reports] for what in ("moved", "again"))
+    run.moved = [report.get("moved", False) for report in reports]
     run.operations = [[Operation(*op) for op in report["operations"]] for report in reports]
     run.device = reports[0]["device"]
 

@@ -10,7 +10,7 @@ from ringzero.ranks import RankError
 from ringzero.record import sources
 from ringzero.record.operation import pairs
 from ringzero_course.lab.handle import Handle
-from ringzero_course.lab.runs import Run
+from ringzero_course.lab.runs import BY_HAND, LIBRARY, Run
 
 _GLOO_PLACE = re.compile(r"\[(?:enforce fail at )?[^\]\s]*\.(?:cc|cpp|h):\d+\] ?")  # "[…/gloo/tcp/pair.cc:537] "
 _TYPE_OF_GRADIENT = re.compile(r"assign a gradient with dtype '(\w+)' to a tensor with grad_dtype '(\w+)'")
@@ -19,6 +19,27 @@ _TYPE_OF_GRADIENT = re.compile(r"assign a gradient with dtype '(\w+)' to a tenso
 def not_written(name: str) -> str:
     """The reason where a function still raises NotImplementedError."""
     return f"{name} is not written yet"
+
+
+def nothing_proved(run: Run, built_from: tuple[str, ...]) -> str | None:
+    """Why a run that came back counts for nothing: it did not do the work itself, or left some undone; else None."""
+    rule = f"build it from {' and '.join(built_from)}" if built_from else "it is to send nothing"
+    library = ("send", "recv", "header") if LIBRARY in built_from else ()
+    # Who builds with collectives may wait for all, in vain mostly; who builds collectives is to build that, too.
+    waits = () if built_from == BY_HAND else ("barrier",)
+    for rank, operations in enumerate(run.operations):
+        for op in operations:
+            if op.call is not None and not library:
+                return f"rank {rank} used a collective of ringzero; {rule}"
+            if op.kind not in (*built_from, *library, *waits):
+                return f"rank {rank} called {op.kind}; {rule}"
+    if True in run.moved:
+        rank = run.moved.index(True)
+        return f"rank {rank} gave its tensor other memory; write into that which it has: its caller looks there"
+    kinds = {op.kind for operations in run.operations for op in operations}
+    if run.numel and run.world_size > 1 and not kinds & {*built_from, *library}:
+        return "no rank sent anything"
+    return unwaited(run) or unmatched(run)
 
 
 def is_clean(run: Run) -> bool:

@@ -43,23 +43,6 @@ def payloads(note: Callable[[], None] | None = None) -> Iterator[list[torch.Tens
         yield given
 
 
-@contextmanager
-def doubled() -> Iterator[None]:
-    """Inside, what this rank hands to ``all_reduce`` is doubled on its way, so what comes back is twice the sum.
-
-    A function whose result does not double has not used what came back.
-    """
-    allreduce = TracedProcessGroup.allreduce
-
-    def doubling(self: TracedProcessGroup, tensors: list, *args: Any, **options: Any) -> Any:
-        for tensor in tensors:
-            tensor.detach().mul_(2)
-        return allreduce(self, tensors, *args, **options)
-
-    with mock.patch.object(TracedProcessGroup, "allreduce", doubling):
-        yield
-
-
 def _keeping(method: Callable, place: int, given: list, note: Callable | None) -> Callable:
     def kept(self: TracedProcessGroup, *args: Any, **options: Any) -> Any:
         for tensor in _tensors(args[place]):

@@ -12,6 +12,8 @@ from ringzero.collectives import chunk_bounds
 from ringzero.record.operation import Operation, bytes_sent, pairs
 
 NOT_RUN = "not run yet"
+# Of what a function may be built: sends and receives, or also what the library's collectives are made of.
+BY_HAND, LIBRARY = ("send", "recv"), "ringzero's collectives"
 LARGEST = {  # inputs are whole numbers up to this, so that every order of summation gives the same exact sum
     torch.float32: 2**20,
     torch.float64: 2**49,
@@ -20,7 +22,6 @@ LARGEST = {  # inputs are whole numbers up to this, so that every order of summa
     torch.int32: 2**27,
     torch.int64: 2**59,
 }
-ROUNDED = 16  # times that, floating-point numbers are whole, and sums of them are not
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,6 @@ class Case:
     seed: int = 0
     watched: bool = False  # each element of the input says where it is and which rank's it is: see ``codes``
     strict: bool = False  # communication has NCCL's rules, on the CPU
-    exact: bool = True  # sums over ranks are; else the inputs are as large as the type holds whole numbers
 
     def __str__(self):
         words = [_short(value) for value in self.args]
@@ -51,7 +51,7 @@ class Case:
         if self.watched:
             return codes(self.numel, rank)
         generator = torch.Generator("cpu").manual_seed(self.seed * 1024 + rank)
-        largest = LARGEST[self.dtype] * (1 if self.exact else ROUNDED)
+        largest = LARGEST[self.dtype]
         whole = torch.randint(-largest, largest, (self.numel,), generator=generator, dtype=torch.int64, device="cpu")
         return whole.to(self.dtype)
 
@@ -73,20 +73,17 @@ def decode(code: int) -> tuple[int, list[int]] | None:
 class Run:
     """A case and what came of it. ``problem`` says why there are no results, else it is None.
 
-    ``returned``, ``after`` (the tensor after the call), ``guards_kept`` (whether nothing was written around it),
-    ``moved`` (whether the function gave its tensor other memory), ``again`` (whether the returned tensor lies in memory
-    that an earlier call returned), ``views`` (at which element of the tensor the returned one begins, None if it is
-    no view of it), ``operations`` and ``printed`` have one entry for each rank.
+    ``returned``, ``after`` (the tensor after the call), ``moved`` (whether the function gave its tensor other memory),
+    ``views`` (at which element of the tensor the returned one begins, None if it is no view of it), ``operations`` and
+    ``printed`` have one entry for each rank.
     """
 
     case: Case
     problem: str | None = NOT_RUN
     returned: list = field(default_factory=list)
     after: list = field(default_factory=list)
-    guards_kept: list = field(default_factory=list)
     views: list = field(default_factory=list)
     moved: list = field(default_factory=list)
-    again: list = field(default_factory=list)
     operations: list[list[Operation]] = field(default_factory=list)
     printed: list[str] = field(default_factory=list)
     device: str = "cpu"

@@ -8,7 +8,7 @@
 
 ``check.meets(stage_1)`` declares the rows before the ``yield``, ``check.hidden_cases()`` those after it. Their cases
 are drawn from ``draw``, a ``random.Random`` of the course's secret. A lab's specifications, with what they run on the
-ranks, their claims and their oracles, are one file in ``lab/subjects``.
+ranks, their claims and their oracles, are a file or two in ``lab/subjects``.
 
 The rest of this file is the specification of a collective: an outcome, a traffic, and the cases in which it is tried.
 
@@ -94,7 +94,7 @@ OUTCOMES = {
         are.returns_everyones_chunk,
         (
             ("and the tensor is as it was", are.nothing_changes),
-            ("each call returns a new tensor, of the same type", are.returns_new_memory),
+            ("what is returned is a new tensor, of the same type", are.returns_new_memory),
         ),
     ),
 }
@@ -146,11 +146,6 @@ class Specification:
         self._check.that("other kinds of numbers, without loss", kinds, whole)
         for text, limit in self._traffic:
             self._check.that(f"for every N: {text}", several[1:], limit, weight=0.5)
-        self._check.that("nothing outside the tensor is written", [*several, *few], are.left_everything_else_alone)
-        if self._outcome.rooted and self._outcome.more:
-            rounded = self._run(99, root=0, exact=False)
-            text, also = self._outcome.more[0]
-            self._check.that(f"{text}, also where sums are rounded", rounded, also, weight=0.5)
 
     def _run(self, numel: int, root: int = 0, **options: Any) -> Run:
         turn = {name: values[self._count % len(values)] for name, values in self._options.items()}

@@ -2,8 +2,18 @@
 
 import html
 from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 METADATA = "ringzero_check"  # under this name the display of a table has the same as plain data, for a feedback page
+
+
+class Verdict(NamedTuple):
+    """What came of one claim: ``why`` it does not hold, or None. ``hidden``: it was declared in a hidden test."""
+
+    claim: str
+    why: str | None
+    weight: float
+    hidden: bool = False
 
 
 @dataclass(frozen=True)
@@ -19,6 +29,30 @@ class Row:
     points: float
     possible: float
     hidden: bool = False
+
+
+def rows_of(verdicts: list[Verdict], possible: float) -> tuple[tuple[Row, ...], float]:
+    """A row for each verdict, and the points of all, ``possible`` at most. A reason is told once."""
+    total = sum(verdict.weight for verdict in verdicts) or 1
+    rows: list[Row] = []
+    said: dict[str, str] = {}  # reason -> the first claim that failed for it
+    for claim, why, weight, is_hidden in verdicts:
+        share = possible * weight / total
+        reason = f"as for “{said[why]}”" if why in said else why or ""
+        rows.append(Row(claim, why is None, reason, share if why is None else 0.0, share, is_hidden))
+        if why:
+            said.setdefault(why, claim)
+    all_hold = rows and all(row.holds for row in rows)
+    points = possible if all_hold else min(possible, round(sum(row.points for row in rows), 2))
+    return tuple(rows), float(points)
+
+
+def half_hidden(verdicts: list[Verdict]) -> list[Verdict]:
+    """The same, hidden ones with at least half of the weight, where there are any."""
+    seen, unseen = (sum(v.weight for v in verdicts if v.hidden is hidden) for hidden in (False, True))
+    if not 0 < unseen < seen:
+        return verdicts
+    return [v._replace(weight=v.weight * seen / unseen) if v.hidden else v for v in verdicts]
 
 
 @dataclass(frozen=True)

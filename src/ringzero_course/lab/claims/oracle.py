@@ -53,6 +53,11 @@ def is_right(
     return claim
 
 
+def stays(oracle: Oracle) -> Claim:
+    """A claim: what a function was given, the group "given", is as it was."""
+    return is_right(oracle, "given", hint="; what a function is given stays as it was")
+
+
 def in_one_process(simulate: Callable[..., list[Values]]) -> Callable[..., Values]:
     """A decorator: an oracle from ``simulate(ranks, **options)``, which says of each rank what is right there.
 
@@ -94,20 +99,6 @@ def in_order(moments: Callable[[Run, int], Iterable[tuple[float, float, str]]]) 
     def claim(run):
         of_ranks = ((rank, *each) for rank in range(run.world_size) for each in moments(run, rank))
         return next((f"on rank {rank} {why}" for rank, earlier, later, why in of_ranks if earlier > later), None)
-
-    return claim
-
-
-def sends_at_most(due: Callable[[Run, int], float]) -> Claim:
-    """A claim: no rank sends more than ``due(run, rank)`` bytes."""
-
-    def claim(run):
-        for rank, sent in enumerate(run.bytes_sent()):
-            if sent > (enough := due(run, rank)):
-                return (
-                    f"rank {rank} sent {sent:,} bytes, {sent / (enough or 1):.3g} times the {enough:,.0f} that would do"
-                )
-        return None
 
     return claim
 

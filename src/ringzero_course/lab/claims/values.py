@@ -40,14 +40,16 @@ def apart(one: float, other: float) -> tuple[str, str]:
 
 def _misshapen(where, got, expected):
     if not isinstance(got, torch.Tensor):
-        return f"{where} is {_in_short(got)}, not a tensor"
+        return f"{where} is {in_short(got)}, not a tensor"
     if tuple(got.shape) != tuple(expected.shape):
         return f"{where} has shape {tuple(got.shape)}, expected {tuple(expected.shape)}"
     return None
 
 
-def _in_short(value):
-    """A value that should be a tensor, in a few words."""
+def in_short(value: object) -> str:
+    """A value in a few words."""
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
     text = " ".join(repr(value).split())
     if len(text) > 60 and isinstance(value, (list, tuple)):
         things = "tensors" if isinstance(value[0], torch.Tensor) else "numbers"

@@ -4,6 +4,8 @@ from typing import Any
 
 import torch
 
+from ringzero_course.lab.claims.values import in_short
+
 
 def must_be_a_tensor(name: str, value: Any) -> torch.Tensor:
     """What the function of this name returned, itself. Raises TypeError, in words, for what is no tensor."""
@@ -28,9 +30,3 @@ def two_tensors(name: str, names: str, value: Any) -> tuple[torch.Tensor, torch.
     """As ``tensor``, for a ``pair``."""
     one, other = pair(name, names, value)
     return tensor(name, one), tensor(name, other)
-
-
-def in_short(value: Any) -> str:
-    """A value in a few words."""
-    text = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else repr(value)
-    return text if len(text) < 60 else text[:59] + "…"

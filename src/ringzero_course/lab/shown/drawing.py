@@ -65,11 +65,8 @@ def observe(function: Handle, world_size: int, numel: int, options: dict) -> tup
     if problem:
         raise NothingToDrawError(f"Nothing to draw: {problem}" + ("" if problem.endswith(".") else "."))
     transfers = _transfers(run)
-    starts = sorted({element for _, _, element, *_ in transfers})
-    if not starts:
-        collective = "broadcast" if "root" in options else "all_reduce"
-        return Schedule(collective, name, world_size, 1, (), options.get("root")), [1.0]
-    sizes: dict[int, int] = {}
+    starts = sorted({element for _, _, element, *_ in transfers}) or [0]
+    sizes: dict[int, int] = {} if transfers else {0: numel}
     for _, _, element, count, _, _ in transfers:
         sizes[element] = max(count, sizes.get(element, 0))
     by_round: dict[int, list] = {}

@@ -1,1 +1,1 @@
-"""Each lab's specifications in one file, with what they run on the ranks, their claims and their oracles."""
+"""Each lab's specifications in one file or two, with what they run on the ranks, their claims and their oracles."""

@@ -26,8 +26,7 @@ from ringzero_course.lab.claims.answers import counts, gives, is_whole_number
 from ringzero_course.lab.claims.collectives import all_of, given
 from ringzero_course.lab.claims.oracle import Values, in_order, is_right
 from ringzero_course.lab.claims.traffic import operations_are
-from ringzero_course.lab.claims.values import apart, numbers, one_value
-from ringzero_course.lab.harness.returned import in_short
+from ringzero_course.lab.claims.values import apart, in_short, numbers, one_value
 from ringzero_course.lab.runs import Run
 from ringzero_course.lab.specification import of, other_ranks
 from ringzero_course.lab.subjects.plain import on_paper

@@ -7,7 +7,6 @@ what they sent, the order of events proves what overlapped with what; the studen
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import lru_cache
 from itertools import zip_longest
 from random import Random
 from typing import Any
@@ -15,14 +14,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from ringzero_course.lab.checks import Check
 from ringzero_course.lab.claims.collectives import all_of, given
-from ringzero_course.lab.claims.oracle import Values, in_order, is_right, nothing_said
+from ringzero_course.lab.claims.oracle import Values, in_one_process, in_order, is_right, nothing_said
 from ringzero_course.lab.claims.traffic import operations_are
 from ringzero_course.lab.claims.values import close_by_name
 from ringzero_course.lab.harness.training import Model, batch, loss_of, numbers
 from ringzero_course.lab.runs import Run
-from ringzero_course.lab.specification import Rows, of, other_ranks
+from ringzero_course.lab.specification import of, other_ranks
 from ringzero_course.lab.subjects.plain import on_paper
 
 
@@ -77,7 +75,7 @@ def each_sample_once(run: Run) -> str | None:
 
 
 @of(harness=gradients_of_part, built_from=())
-def loss_of_part(check: Check) -> Rows:
+def loss_of_part(check):
     n = check.world_size
     even, uneven = check.run(samples=6 * n, seed=1), check.run(samples=6 * n + 1, seed=2)
     few = check.run(samples=max(1, n - 1), seed=3)
@@ -104,7 +102,7 @@ def state_after_start(start_alike: Callable, seed: int, **model: Any) -> dict:
 
 
 @of(harness=state_after_start, built_from=("broadcast",))
-def start_alike(check: Check) -> Rows:
+def start_alike(check):
     def rank_0s(run, rank=0):
         return {"state": _state(Model(**run.case.options))}
 
@@ -216,35 +214,28 @@ def model_of(case: dict) -> Model:
     return Model(**{name: value for name, value in case.items() if name not in NOT_OF_THE_MODEL})
 
 
-def alone(run: Run, only: int | None = None) -> Values:
+@in_one_process
+def alone(n, only=None, passes=1, last_skips=(), **case):
     """An oracle of ``train``: one process does the parts of all ranks; or that of rank ``only``, as if alone."""
-    parts = range(run.world_size) if only is None else (only,)
-    return _alone(run.world_size, parts, tuple(run.case.options.items()))
-
-
-@lru_cache(maxsize=64)
-def _alone(ranks, parts, options):
-    case = {"passes": 1, "last_skips": ()} | dict(options)
-    module = model_of(case)
+    module, parts = model_of(case), range(n) if only is None else (only,)
     report: dict[str, Any] = {"start": _state(module, "at the start ")}
     for step in range(STEPS):
         for p in module.trained().values():
             p.grad = torch.zeros_like(p)  # which it stays where nobody uses the parameter
         for rank in parts:
-            seed = case["seed"] + 100 * step
-            for loss in _losses(module, module, seed, rank, case["passes"], case["last_skips"], ranks):
+            for loss in _losses(module, module, case["seed"] + 100 * step, rank, passes, last_skips, n):
                 (loss / len(parts)).backward()
         report.setdefault("gradients", _gradients(module))
         _step(module)
-    return report | {"end": _state(module, "after the last step ")}
+    return [report | {"end": _state(module, "after the last step ")}] * n
 
 
 def _not_averaged(run, rank):
-    own = {"gradients": alone(run, rank)["gradients"]} if run.world_size > 1 else {}
+    own = {"gradients": alone(run, rank, only=rank)["gradients"]} if run.world_size > 1 else {}
     return {"is that of its own part: it was not averaged": own}
 
 
-as_one_process = is_right(lambda run, _: alone(run), "start", "gradients", "end", mistakes=_not_averaged)
+as_one_process = is_right(alone, "start", "gradients", "end", mistakes=_not_averaged)
 
 
 def buckets_of(run: Run) -> list[dict[str, int]]:
@@ -286,7 +277,7 @@ leaves_while_backward_runs = given(one_all_reduce_a_bucket)(in_order(_while_back
 
 
 @of(harness=train, built_from=("all_reduce",))
-def average_in_hooks(check: Check) -> Rows:
+def average_in_hooks(check):
     plain, frozen = check.run(seed=1), check.run(seed=2, frozen=(1,))
     tied = check.run(seed=3, hidden=(7, 7, 7), tied=(1, 2), gain=True)
     twice = check.run(seed=5, passes=2)
@@ -305,7 +296,7 @@ ALLOWED = ("broadcast", "all_reduce")
 
 
 @of(harness=train, built_from=ALLOWED)
-def overlapped(check: Check) -> Rows:
+def overlapped(check):
     each_layer, larger, one = (check.run(seed=i, cap=cap) for i, cap in enumerate((100, 600, 100_000), 1))
     frozen, tied = check.run(seed=4, cap=300, frozen=(1,)), check.run(seed=5, cap=150, hidden=(7, 7, 7), tied=(1, 2))
     others = [larger, one, frozen, tied]
@@ -323,7 +314,7 @@ def overlapped(check: Check) -> Rows:
 
 
 @of(harness=train, built_from=ALLOWED)
-def accumulating(check: Check) -> Rows:
+def accumulating(check):
     passes = [check.run(seed=1, cap=300, passes=3), check.run(seed=2, cap=100_000, passes=2)]
     awkward = check.run(seed=3, cap=300, passes=3, awkward=True)
     check.that("the step is that of the sum of all passes", passes, as_one_process, weight=2)
@@ -339,7 +330,7 @@ def accumulating(check: Check) -> Rows:
 
 
 @of(harness=train, built_from=ALLOWED)
-def ddp(check: Check) -> Rows:
+def ddp(check):
     seven: dict[str, Any] = {"hidden": (7, 7, 7, 7), "cap": 200}
     all_used = check.run(seed=1, cap=300)
     never, some = check.run(seed=2, skipped=(2,), **seven), check.run(seed=3, skipped_on_odd=(2,), **seven)
@@ -436,7 +427,7 @@ def means(run: Run, _: int) -> Values:
 
 
 @of(harness=fill_and_reduce, built_from=("all_reduce",))
-def bucket(check: Check) -> Rows:
+def bucket(check):
     def one_each_time(run):
         return 2 * [("all_reduce", 4 * sum(torch.Size(shape).numel() for shape in run.option("shapes")))]
 

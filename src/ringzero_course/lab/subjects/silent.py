@@ -6,22 +6,20 @@ mistakes: parameters that come of one are named in the reason.
 """
 
 import random
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn import functional
 
-from ringzero_course.lab.checks import LIBRARY, Check
-from ringzero_course.lab.claims import sealed
 from ringzero_course.lab.claims.collectives import all_of
 from ringzero_course.lab.claims.values import close
-from ringzero_course.lab.runs import Claim, Run
-from ringzero_course.lab.specification import Rows, of
+from ringzero_course.lab.runs import LIBRARY, Claim, Run
+from ringzero_course.lab.specification import of
 from ringzero_course.lab.subjects import hangs
 
 TOLERANCE = 1e-9  # of the largest element: what another order of summation changes is far below
@@ -58,15 +56,7 @@ ANSWERS = {
         c  what is wrong with the third file   100eb491e08b  the name that compare gives it, or "nothing\"""",
 }
 why = partial(hangs.why, answers=ANSWERS, in_any_order=("apart",))
-
-
-def names_the_files(check: Check) -> Rows:
-    """The specification of the answer about three files: the names of what ``compare`` says."""
-    said = check.run()
-    for entry in ANSWERS["files"].strip().splitlines():
-        name, words, seal, hint = re.split("  +", entry.strip())
-        check.that(words, said, sealed(name, seal, hint))
-    yield
+names_the_files = why("files")  # by the names of what ``compare`` says
 
 
 # ---- data and models
@@ -224,121 +214,125 @@ def on_head(function, seed, steps, lr):
     return {"start": torch.cat([start["body"], start["head"]]), "parameters": vector(body, head)}
 
 
-# ---- in one process
+# ---- in one process: the losses of a program's steps, each made when the step before it is done
 
 
-def descend(model: nn.Module, losses: Iterable[Callable[[], torch.Tensor]], rates: float | list) -> torch.Tensor:
-    """Gradient descent on one loss after another; a step whose loss is not finite is not taken."""
-    losses = list(losses)
-    rates = rates if isinstance(rates, list) else [rates] * len(losses)
-    parameters = list(model.parameters())
-    for loss_of, rate in zip(losses, rates, strict=True):
-        loss = loss_of()
-        if loss.isfinite():
-            with torch.no_grad():
-                for p, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-                    p.sub_(gradient, alpha=rate)
-    return vector(model)
+def alone(make: Callable[[Run], nn.Module]) -> Callable:
+    """A decorator: an oracle from ``losses(run, model, **mistake)``, a generator of losses and parts of the rate.
+
+    It gives the parameters after gradient descent with ``times`` the rate, from where rank 0 began if it reports a
+    ``start``. A step whose loss is not finite is not taken.
+    """
+
+    def decorated(losses):
+        def oracle(run: Run, times: float = 1.0, **mistake: Any) -> torch.Tensor:
+            model = make(run)
+            parameters = list(model.parameters())
+            for start in [report.start for report in run.reports[:1] if hasattr(report, "start")]:
+                nn.utils.vector_to_parameters(start.clone(), parameters)
+            for loss, share in losses(run, model, **mistake):
+                if loss.isfinite():
+                    with torch.no_grad():
+                        for p, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+                            p.sub_(gradient, alpha=times * run.option("lr") * share)
+            return vector(model)
+
+        return oracle
+
+    return decorated
 
 
-def in_turn(loss: Callable[[int], torch.Tensor], steps: int) -> Iterable[Callable[[], torch.Tensor]]:
-    return (partial(loss, step) for step in range(steps))
+def of_outputs(outputs: int) -> Callable[[Run], nn.Module]:
+    return lambda run: make_model(run.option("seed"), 4, 6, outputs)
 
 
-def squared(model: Callable, parts: list) -> torch.Tensor:
-    x, y = (torch.cat(each) for each in zip(*parts, strict=True))
+def body_and_head(_: Run) -> nn.Module:
+    return nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3), nn.Tanh(), nn.Linear(3, 1)).double()
+
+
+def joined(parts: list[tuple]) -> list[torch.Tensor]:
+    """All ranks' parts as one."""
+    return [torch.cat(each) for each in zip(*parts, strict=True)]
+
+
+def squared(model: Callable, parts: list[tuple]) -> torch.Tensor:
+    x, y = joined(parts)
     return functional.mse_loss(model(x), y)
 
 
-def plain_loss(run: Run, model: Callable, step: int) -> torch.Tensor:
-    return squared(model, [samples(run.option("seed"), step, rank) for rank in range(run.world_size)])
+def of_ranks(run: Run, step: int) -> list[tuple]:
+    return [samples(run.option("seed"), step, rank) for rank in range(run.world_size)]
 
 
-def tokens_alone(run: Run, times: float = 1.0, mean_of_means: bool = False) -> torch.Tensor:
-    case, n = run.case.options, run.world_size
-    model = make_model(case["seed"], 4, 6, 5)
-
-    def loss(step):
-        parts = [tokens(case["seed"], step, r, n, case.get("empty", False)) for r in range(n)]
-        if mean_of_means:
-            parts = [part for part in parts if (part[1] != IGNORED).any()]
-            return sum(cross_entropy(*part) for part in parts) / n
-        return cross_entropy(*(torch.cat(each) for each in zip(*parts, strict=True)))
+@alone(of_outputs(5))
+def tokens_alone(run, model, mean_of_means=False):
+    n = run.world_size
 
     def cross_entropy(x, labels):
         return functional.cross_entropy(model(x).flatten(0, 1), labels.flatten())
 
-    return descend(model, in_turn(loss, case["steps"]), times * case["lr"])
+    for step in range(run.option("steps")):
+        parts = [tokens(run.option("seed"), step, r, n, run.option("empty", False)) for r in range(n)]
+        with_tokens = [part for part in parts if (part[1] != IGNORED).any()]
+        yield (
+            sum(cross_entropy(*part) for part in with_tokens) / n if mean_of_means else cross_entropy(*joined(parts)),
+            1,
+        )
 
 
-def windows_alone(run: Run, times: float = 1.0, last: float = 1.0) -> torch.Tensor:
+@alone(of_outputs(1))
+def windows_alone(run, model, last=1.0):
     """``last``: 1 for a last window of its own mean, 0 to leave it out, -1 to divide its sum as a full one's."""
-    case, model = run.case.options, make_model(run.case.options["seed"], 4, 6, 1)
-    micro, window = case["micro"], case["window"]
-    losses, rates = [], []
+    micro, window = run.option("micro"), run.option("window")
     for first in range(0, micro, window):
         steps = range(first, min(first + window, micro))
-        parts = [samples(case["seed"], step, r) for step in steps for r in range(run.world_size)]
-        losses.append(partial(squared, model, parts))
         short = last if last >= 0 else len(steps) / window
-        rates.append(times * case["lr"] * (short if len(steps) < window else 1.0))
-    return descend(model, losses, rates)
+        parts = [part for step in steps for part in of_ranks(run, step)]
+        yield squared(model, parts), short if len(steps) < window else 1.0
 
 
-def pairs_alone(run: Run, times: float = 1.0, own_pairs: bool = False) -> torch.Tensor:
-    case, n, model = run.case.options, run.world_size, make_model(run.case.options["seed"], 4, 6, 3)
-
-    def loss(step):
-        parts = [_pairs(case["seed"])(step, r, n) for r in range(n)]
-        groups = [[part] for part in parts] if own_pairs else [parts]
-        return sum(of_pairs(*(torch.cat(each) for each in zip(*group, strict=True))) for group in groups) / len(groups)
-
+@alone(of_outputs(3))
+def pairs_alone(run, model, own_pairs=False):
     def of_pairs(a, b):
         logits = functional.normalize(model(a), dim=1) @ functional.normalize(model(b), dim=1).T / TEMPERATURE
         right = torch.arange(len(a))
         return (functional.cross_entropy(logits, right) + functional.cross_entropy(logits.T, right)) / 2
 
-    return descend(model, in_turn(loss, case["steps"]), times * case["lr"])
+    for step in range(run.option("steps")):
+        parts = [_pairs(run.option("seed"))(step, r, run.world_size) for r in range(run.world_size)]
+        groups = [[part] for part in parts] if own_pairs else [parts]
+        yield sum(of_pairs(*joined(group)) for group in groups) / len(groups), 1
 
 
-def schedule_alone(run: Run, times: float = 1.0, late: int = 0, speed: int = 1) -> torch.Tensor:
-    case, model = run.case.options, make_model(run.case.options["seed"], 4, 6, 1)
-    steps, warmup, total = range(case["total"]), case["warmup"], case["total"]
-    at = [speed * (step + late) for step in steps]
-    rates = [times * case["lr"] * min(k / warmup, max(0.0, (total - k) / (total - warmup))) for k in at]
-    return descend(model, in_turn(partial(plain_loss, run, model), total), rates)
+@alone(of_outputs(1))
+def schedule_alone(run, model, late=0, speed=1):
+    warmup, total = run.option("warmup"), run.option("total")
+    for step in range(total):
+        at = speed * (step + late)
+        yield squared(model, of_ranks(run, step)), min(at / warmup, max(0.0, (total - at) / (total - warmup)))
 
 
-def holes_alone(run: Run, times: float = 1.0, without: bool = False) -> torch.Tensor:
+@alone(of_outputs(1))
+def holes_alone(run, model, without=False):
     """``without``: a step is taken with the gradients of the ranks that have no NaN, divided by N."""
-    case, n, model = run.case.options, run.world_size, make_model(run.case.options["seed"], 4, 6, 1)
-
-    def loss(step):
-        parts = [with_holes(case["seed"], step, r, n) for r in range(n)]
-        if not without:
-            return squared(model, parts)
-        good = [part for part in parts if not part[1].isnan().any()]
-        return squared(model, good) * len(good) / n if good else torch.tensor(torch.nan)
-
-    return descend(model, in_turn(loss, case["steps"]), times * case["lr"])
+    n = run.world_size
+    for step in range(run.option("steps")):
+        parts = [with_holes(run.option("seed"), step, r, n) for r in range(n)]
+        good = [part for part in parts if not part[1].isnan().any()] if without else parts
+        yield squared(model, good) * len(good) / n if good else torch.tensor(torch.nan), 1
 
 
-def dropout_alone(run: Run, times: float = 1.0) -> torch.Tensor:
-    case, model = run.case.options, Dropped()
-    nn.utils.vector_to_parameters(run.reports[0].start.clone(), model.parameters())
-
-    def loss(step):
+@alone(lambda run: Dropped())
+def dropout_alone(run, model):
+    for step in range(run.option("steps")):
         masks = torch.cat([report.masks[step] for report in run.reports])
-        return plain_loss(run, lambda x: model(x, masks), step)
-
-    return descend(model, in_turn(loss, case["steps"]), times * case["lr"])
+        yield squared(lambda x, masks=masks: model(x, masks), of_ranks(run, step)), 1
 
 
-def head_alone(run: Run, times: float = 1.0) -> torch.Tensor:
-    case = run.case.options
-    model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3), nn.Tanh(), nn.Linear(3, 1)).double()
-    nn.utils.vector_to_parameters(run.reports[0].start.clone(), model.parameters())
-    return descend(model, in_turn(partial(plain_loss, run, model), case["steps"]), times * case["lr"])
+@alone(body_and_head)
+def head_alone(run, model):
+    for step in range(run.option("steps")):
+        yield squared(model, of_ranks(run, step)), 1
 
 
 # ---- claims
@@ -350,7 +344,7 @@ SCALED = (
 )
 
 
-def as_one_process(alone: Callable, *mistakes: tuple[dict, str]) -> Claim:
+def as_one_process(oracle: Callable, *mistakes: tuple[dict, str]) -> Claim:
     """A claim: every rank ends with the parameters of one process. ``mistakes``: what the oracle takes, and words."""
 
     def claim(run):
@@ -361,12 +355,12 @@ def as_one_process(alone: Callable, *mistakes: tuple[dict, str]) -> Claim:
 
         if (rank := next((r for r, each in enumerate(got) if each.isnan().any()), None)) is not None:
             return f"on rank {rank} the model has NaN in it: a step was taken with a gradient that has NaN"
-        reason = off_from(alone(run))
+        reason = off_from(oracle(run))
         if reason is None:
             return None
         known = [*mistakes, *((options(run.world_size), words) for options, words in SCALED if run.world_size > 1)]
-        named = next((words for options, words in known if off_from(alone(run, **options)) is None), None)
-        untrained = off_from(alone(run, times=0.0)) is None
+        named = next((words for options, words in known if off_from(oracle(run, **options)) is None), None)
+        untrained = off_from(oracle(run, times=0.0)) is None
         named = "it is as it was before the first step" if untrained else named
         return f"{reason}; {named}" if named else reason
 
@@ -387,9 +381,9 @@ def _as_rank_0(what, got):
     return None if why is None else f"{why.split(';')[0].replace('is off by', 'differs from that on rank 0 by')}"
 
 
-def trains(harness: Callable, alone: Callable, cases: tuple[dict, ...], *mistakes: tuple[dict, str]) -> Callable:
+def trains(harness: Callable, oracle: Callable, cases: tuple[dict, ...], *mistakes: tuple[dict, str]) -> Callable:
     """The specification of a function that trains as one process does. In hidden tests ``cases`` get other seeds."""
-    right = as_one_process(alone, *mistakes)
+    right = as_one_process(oracle, *mistakes)
 
     @of(harness=harness, built_from=ANY)
     def rows(check):
