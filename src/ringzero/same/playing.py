@@ -1,6 +1,8 @@
 """One run of the program on one rank: its calls, and what was noted of them as plain data."""
 
 import math
+import traceback
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -13,12 +15,15 @@ SEED = 1_000  # of rank 0 and of one process; rank r has the r-th after it
 COPIES = 6  # times its parameters is what a rank needs of memory, with gradients, Adam's averages and our notes
 
 
-def play(path: str, name: str, samples: str | None, calls: int, dtype: str | None, given: list | None) -> dict:
+def play(
+    path: str, name: str, samples: str | None, calls: int, dtype: str | None, given: list | None, patience: float
+) -> dict:
     """On a rank: run the file, call its step ``calls`` times, and say what happened, or why it is ``refused``.
 
     ``given``: the batches that the step, or the program's loaders, get; None: the program's own. ``dtype``: "float64"
-    to compute everything in that, None as the program is written.
+    to compute everything in that, None as the program is written. ``patience``: seconds to wait for another rank.
     """
+    dist.distributed_c10d._set_pg_timeout(timedelta(seconds=patience), dist.group.WORLD)
     try:
         return _play(path, name, samples, calls, dtype, given)
     except ProgramError as why:
@@ -32,6 +37,7 @@ def _play(path, name, samples, calls, dtype, given):
     if wide:
         torch.set_default_dtype(wide)
     feed, dropped = Feed(given), []  # type: Feed, list
+    failed, waits = "", False
     watch = Watch(4 * calls, feed, lambda nbytes: _refuse_if_too_large(nbytes, ranks))
     with program.changed(feed, dropped), watch.watching():
         try:
@@ -56,17 +62,34 @@ def _play(path, name, samples, calls, dtype, given):
                 one_step = one_step or sum(event["kind"] == "step" for event in watch.events) <= 1
         except (Enough, StopIteration):
             pass
-        except (RuntimeError, AssertionError) as failed:
-            if "cuda" in str(failed).lower() and not torch.cuda.is_available():
+        except Exception as error:
+            if isinstance(error, ProgramError):
+                raise
+            if isinstance(error, (RuntimeError, AssertionError)) and _asks_for_gpu(error):
                 raise ProgramError(
-                    f"the program needs a GPU ({str(failed).splitlines()[0]}), and there is none. "
+                    f"the program needs a GPU ({str(error).splitlines()[0]}), and there is none. "
                     'Choose the device by torch.cuda.is_available(), or give the step "cpu" to compare'
-                ) from failed
-            raise
+                ) from error
+            if not watch.events:
+                raise
+            line = max(
+                (f.lineno or 0 for f in traceback.extract_tb(error.__traceback__) if f.filename == path), default=0
+            )
+            failed, waits = f"{type(error).__name__} in line {line}: {error}".rstrip(), _waited(error)
     return {
         "events": watch.events, "start": watch.start, "facts": watch.facts(), "taken": feed.taken,
-        "epochs": feed.epochs, "drew": watch.drawn.name, "dropped": [str(state) for state in dropped[:1]],
+        "passes": feed.passes, "loaded": feed.loaded, "inputs": watch.inputs, "drew": watch.drawn.name,
+        "dropped": [str(state) for state in dropped[:1]], "failed": "" if waits else failed, "waits": failed * waits,
     }  # fmt: skip
+
+
+def _asks_for_gpu(error):
+    return "cuda" in str(error).lower() and not torch.cuda.is_available()
+
+
+def _waited(error):
+    """Whether it says that other ranks did not come, as gloo does after the group's timeout."""
+    return any(words in str(error) for words in ("Timed out waiting", "Connection closed by peer"))
 
 
 def _own_batches(step, module, samples, feed):
