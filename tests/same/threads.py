@@ -94,12 +94,11 @@ class Shares(IterableDataset):
 loader = DataLoader(Shares(), batch_size=None)
 model = DDP(Net())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-def train():
+def step():
     for batch in loader:
         optimizer.zero_grad()
         loss_of(model, batch).backward()
         optimizer.step()
-step = train
 """),
     Thread("verl-project/verl-SpeCo#29", "a loss that all_reduce added up is differentiated, and FSDP averages once more", "averaged twice", TEXTS + """
 from torch.distributed.fsdp import fully_shard
@@ -445,7 +444,7 @@ sampler = DistributedSampler(dataset, shuffle=True)
 loader = DataLoader(dataset, batch_size=12, drop_last=True, sampler=sampler)
 model = DDP(Net())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-def main():
+def step():
     for epoch in range(3):
         for i, batch in enumerate(loader, 0):
             optimizer.zero_grad()
@@ -503,7 +502,7 @@ torch.manual_seed(0)
 model = Net()
 model, optimizer, loader = accelerator.prepare(
     model, torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(dataset, batch_size=3, sampler=sampler))
-def train():
+def step():
     for epoch in range(2):
         sampler.set_epoch(epoch)
         for batch in loader:
@@ -679,7 +678,7 @@ def step(batch):
     Thread("facebookresearch/pytext#585", "only the first rank notes that the model still improves, and the others stop early", "ranks that wait for ever", """
 model = DDP(Net())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-def main():
+def step():
     without_improvement = 0
     for epoch in range(6):
         for x, y in batches:
@@ -690,6 +689,23 @@ def main():
         without_improvement += rank != 0
         if without_improvement == 2:
             break
+"""),
+    Thread("NVIDIA-NeMo/Automodel#2468", "a rank whose batch has nothing to learn from goes on to the next one alone", "ranks that wait for ever", """
+inputs[1][6:] = 0
+torch.manual_seed(0)
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def step(batch):
+    if not batch[0].any():
+        return None
+    optimizer.zero_grad()
+    loss = loss_of(model, batch)
+    loss.backward()
+    for p in model.parameters():
+        dist.all_reduce(p.grad)
+        p.grad /= ranks
+    optimizer.step()
+    return loss
 """),
     Thread("Lightning-AI/pytorch-lightning#12190", "a rank without targets returns a loss that has no model in it, and the others wait", "a rank without gradients", """
 inputs[1][6:, 0] = 9.0

@@ -77,7 +77,8 @@ def schedule(seen: Seen, first: Difference) -> Cause | None:
     mine = rates[0]
     return Cause("schedule scaled", (
         f"the learning rate is {mine[0]:g} where one process has {theirs[0]:g}: the schedule advances with the number "
-        "of ranks (as accelerate's prepared scheduler does), or the rate itself depends on it"
+        "of ranks, or the rate itself depends on it. A scheduler that accelerate prepared advances by the number of "
+        "ranks on purpose: that is right if its length was counted in batches of the loader before prepare"
     ))  # fmt: skip
 
 

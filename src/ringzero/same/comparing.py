@@ -87,7 +87,10 @@ def compare(path: str | Path, step: str, *, ranks: int = 2, steps: int = 4, samp
     try:
         return verdict()
     except HangError as hang:
-        _run((str(file), step, samples, 1, None, None, timeout / 2), 1, timeout)  # which must end
+        try:
+            _run((str(file), step, samples, 1, None, None, timeout / 2), 1, timeout)
+        except ProgramError:  # one process does no better
+            raise hang from None
         return Verdict(ranks, 0, "as written", 0.0, f"{ranks} ranks wait for ever where one process does not.", [
             Cause("ranks that wait for ever", f"{hang.why} What decides about a step must be agreed on by all ranks")
         ])  # fmt: skip
@@ -114,7 +117,7 @@ def _verdict(run: Callable, ranks: int, dtype: str | None) -> Verdict:
             "each rank reads samples of its own, from no DataLoader, so one process cannot be given those of all "
             "ranks. Let the step take a batch, and put a list 'batches' of whole batches into the file"
         )
-    if one["drew"]:
+    if one["drew"] and causes.repeated_samples(found) is None:
         raise ProgramError(
             f"the step draws random numbers ({one['drew']}), so N ranks draw others than one process: switch the noise "
             "or augmentation off to compare"
@@ -141,7 +144,7 @@ def _run(arguments: tuple, world_size: int, timeout: float) -> list[dict]:
         said = f"the program does not end {where}: {error}"
         if isinstance(error, RankTimeout) and error.deadlocked:
             hang = HangError(said)
-            hang.why = str(error)
+            hang.why = str(error).splitlines()[0].rstrip(".") + "."
             raise hang from None
         raise ProgramError(said) from None
     for note in notes:

@@ -59,6 +59,8 @@ def _play(path, name, samples, calls, dtype, given):
                 if one_step:
                     watch.drawn.note()
                 watch.after_call(loss)
+                if own is None and sum(event["kind"] == "step" for event in watch.events) >= calls:
+                    break  # it trains by itself, and again would be another model
                 one_step = one_step or sum(event["kind"] == "step" for event in watch.events) <= 1
         except (Enough, StopIteration):
             pass
@@ -75,7 +77,8 @@ def _play(path, name, samples, calls, dtype, given):
             line = max(
                 (f.lineno or 0 for f in traceback.extract_tb(error.__traceback__) if f.filename == path), default=0
             )
-            failed, waits = f"{type(error).__name__} in line {line}: {error}".rstrip(), _waited(error)
+            said = str(error).strip().splitlines() or [""]
+            failed, waits = f"{type(error).__name__} in line {line}: {said[0]}", _waited(error)
     return {
         "events": watch.events, "start": watch.start, "facts": watch.facts(), "taken": feed.taken,
         "passes": feed.passes, "loaded": feed.loaded, "inputs": watch.inputs, "drew": watch.drawn.name,

@@ -133,7 +133,8 @@ class Watch:
             self.unsynced |= not all(getattr(root, "require_backward_grad_sync", True) for root in self.roots)
             real(loss, *args, **options)
             self.forward = False
-            self.left = {name: sampled(p.grad) for name, p in self._named() if _is_plain(p.grad)}
+            if not any(map(_gathers, self.roots)):  # whose gradients are in shards
+                self.left = {name: sampled(p.grad) for name, p in self._named() if _is_plain(p.grad)}
 
         return backward
 
@@ -168,7 +169,8 @@ class Watch:
             raise Enough
         trained = any(p.grad is not None for p in parameters)
         self.busy |= trained
-        self.idle |= not trained and any(p.grad is not None for _, p in self._named())
+        if not trained and not any(map(_gathers, self.roots)):
+            self.idle |= any(p.grad is not None for _, p in self._named())
         if not any(p.numel() for p in parameters) or _is_shard(parameters, self.names()):
             return
         self.drawn.note()
