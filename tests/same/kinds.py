@@ -182,7 +182,7 @@ def step(batch):
         p.grad /= ranks
     norm = torch.stack([p.grad.norm() for p in parameters]).norm()
     for p in own:
-        p.grad *= (0.05 / norm).clamp(max=1)
+        p.grad *= (1.0 / norm).clamp(max=1)
     optimizer.step()
     for p in parameters:
         dist.broadcast(p.data, owners[p])
@@ -264,6 +264,7 @@ def step():
             loss_of(model, batch).backward()
             optimizer.step()
 """,
+    "a pass of two batches": DATASET + "sampler = DistributedSampler(dataset)\nloader = DataLoader(dataset, batch_size=24 // ranks, sampler=sampler)\nmodel = DDP(Net())\n" + SGD + STEP,
     "each rank's part of the dataset": DATASET + "part = Subset(dataset, range(rank, 48, ranks))\nloader = DataLoader(part, batch_size=4, shuffle=True, generator=torch.Generator().manual_seed(rank))\nmodel = DDP(Net())\n" + SGD + STEP,
     "one sample again and again": "batches = [(torch.ones(12, 6), torch.ones(12, 3))] * 4\nmodel = DDP(Net())\n" + SGD + STEP,
     "numbers without a batch": "model = DDP(Net())\n" + SGD + STEP.replace("batch)", "whole)", 1).replace("def step(whole)", "def step()").replace("    optimizer.zero_grad()", "    n = 12 // ranks\n    batch = [t[rank * n:(rank + 1) * n] for t in batches[0]]\n    optimizer.zero_grad()"),

@@ -176,7 +176,7 @@ def _rows(taken, first):
     rows: list = []
     for batch in taken[first:]:
         tensor = _first_tensor(batch)
-        if tensor is None or isinstance(batch, str):
+        if tensor is None or isinstance(batch, str) or tensor.layout != torch.strided:
             break
         rows += [row.numpy().tobytes() for row in tensor.contiguous().view(torch.uint8)] if tensor.dim() > 1 else []
     return rows
@@ -207,7 +207,7 @@ def left_out(seen: Seen) -> Cause | None:
             else:
                 continue  # the pass did not end
             had, due, batch_size = sum(sizes), begun["samples"], max(sizes, default=0)
-            if had and had <= due / seen.ranks + batch_size <= due:
+            if 0 < had <= min(due - batch_size, due / seen.ranks + batch_size):  # drop_last loses less than a batch
                 return Cause("samples left out", (
                     f"the DistributedSampler gives a rank {due} samples, and a pass has {had}: they are cut by rank "
                     "twice. Leave the sampler out where accelerate's prepare, or another wrapper, cuts the loader too"

@@ -116,8 +116,9 @@ class Watch:
         self.forward = True
         self.unsynced = not getattr(module, "require_backward_grad_sync", True)
         self.normalises = self.normalises or any(map(_normalises, module.modules()))
-        tensor = next((arg for arg in args if isinstance(arg, torch.Tensor) and arg.dim()), None)
-        if tensor is not None and tensor.device.type == "cpu" and len(self.inputs) < FORWARDS:
+        tensor = next((arg for arg in args if type(arg) is torch.Tensor and arg.dim()), None)
+        dense = tensor is not None and tensor.layout == torch.strided and tensor.device.type == "cpu"
+        if tensor is not None and dense and len(self.inputs) < FORWARDS:
             checksum = zlib.crc32(tensor.detach().contiguous().view(torch.uint8).numpy().tobytes())
             self.inputs.append([len(tensor), checksum])
 
