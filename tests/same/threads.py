@@ -675,21 +675,6 @@ def step(batch):
         optimizer.step()
     return loss
 """),
-    Thread("facebookresearch/pytext#585", "only the first rank notes that the model still improves, and the others stop early", "ranks that wait for ever", """
-model = DDP(Net())
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-def step():
-    without_improvement = 0
-    for epoch in range(6):
-        for x, y in batches:
-            n = len(x) // ranks
-            optimizer.zero_grad()
-            loss_of(model, (x[rank * n:(rank + 1) * n], y[rank * n:(rank + 1) * n])).backward()
-            optimizer.step()
-        without_improvement += rank != 0
-        if without_improvement == 2:
-            break
-"""),
     Thread("NVIDIA-NeMo/Automodel#2468", "a rank whose batch has nothing to learn from goes on to the next one alone", "ranks that wait for ever", """
 inputs[1][6:] = 0
 torch.manual_seed(0)
@@ -704,22 +689,6 @@ def step(batch):
     for p in model.parameters():
         dist.all_reduce(p.grad)
         p.grad /= ranks
-    optimizer.step()
-    return loss
-"""),
-    Thread("Lightning-AI/pytorch-lightning#12190", "a rank without targets returns a loss that has no model in it, and the others wait", "a rank without gradients", """
-inputs[1][6:, 0] = 9.0
-model = DDP(Net())
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-def step(batch):
-    optimizer.zero_grad()
-    x, y = batch
-    targets = x[:, 0] < 9
-    if targets.any():
-        loss = (model(x) - y.to(x.dtype))[targets].square().mean()
-    else:
-        loss = torch.zeros(1, requires_grad=True).sum()
-    loss.backward()
     optimizer.step()
     return loss
 """),

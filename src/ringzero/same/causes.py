@@ -42,8 +42,6 @@ def unequal_start(seen: Seen, first: Difference) -> Cause | None:
 def skipped(seen: Seen, first: Difference) -> Cause | None:
     if first.what != "order":
         return None
-    if any(note["waits"] for note in seen.many):
-        return _waiting(seen)
     steps = [sum(event["kind"] == "step" for event in note["events"]) for note in seen.many]
     if len(set(steps)) > 1:
         said = ", ".join(f"rank {rank}: {count}" for rank, count in enumerate(steps))
@@ -52,18 +50,6 @@ def skipped(seen: Seen, first: Difference) -> Cause | None:
             "an early stop) must be agreed on by all ranks first, as by an all-reduce of the flag"
         ))  # fmt: skip
     return None
-
-
-def _waiting(seen):
-    waits = [rank for rank, note in enumerate(seen.many) if note["waits"]]
-    ended = [rank for rank in range(seen.ranks) if rank not in waits]
-    line = seen.many[waits[0]]["waits"].partition(":")[0].partition(" in ")[2]
-    steps = [sum(event["kind"] == "step" for event in note["events"]) for note in seen.many]
-    who = f"{counted(ended)} ended after {steps[ended[0]]} optimizer steps" if ended else "the others are elsewhere"
-    return Cause("ranks that wait for ever", (
-        f"{counted(waits)} did {steps[waits[0]]} optimizer steps and then waited in {line} for the other ranks: {who}. "
-        "What decides about a step, or about the end, must be agreed on by all ranks"
-    ))  # fmt: skip
 
 
 def schedule(seen: Seen, first: Difference) -> Cause | None:

@@ -75,7 +75,7 @@ def compare(path: str | Path, step: str, *, ranks: int = 2, steps: int = 4, samp
 
     def verdict() -> Verdict:
         def run(world_size: int, dtype: str | None, given: list | None = None) -> list[dict]:
-            return _run((str(file), step, samples, steps, dtype, given, timeout / 2), world_size, timeout)
+            return _run((str(file), step, samples, steps, dtype, given), world_size, timeout)
 
         try:
             return _verdict(run, ranks, None if as_written else "float64")
@@ -88,7 +88,7 @@ def compare(path: str | Path, step: str, *, ranks: int = 2, steps: int = 4, samp
         return verdict()
     except HangError as hang:
         try:
-            _run((str(file), step, samples, 1, None, None, timeout / 2), 1, timeout)
+            _run((str(file), step, samples, 1, None, None), 1, timeout)
         except ProgramError:  # one process does no better
             raise hang from None
         return Verdict(ranks, 0, "as written", 0.0, f"{ranks} ranks wait for ever where one process does not.", [

@@ -2,7 +2,6 @@
 
 import math
 import traceback
-from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -15,15 +14,12 @@ SEED = 1_000  # of rank 0 and of one process; rank r has the r-th after it
 COPIES = 6  # times its parameters is what a rank needs of memory, with gradients, Adam's averages and our notes
 
 
-def play(
-    path: str, name: str, samples: str | None, calls: int, dtype: str | None, given: list | None, patience: float
-) -> dict:
+def play(path: str, name: str, samples: str | None, calls: int, dtype: str | None, given: list | None) -> dict:
     """On a rank: run the file, call its step ``calls`` times, and say what happened, or why it is ``refused``.
 
     ``given``: the batches that the step, or the program's loaders, get; None: the program's own. ``dtype``: "float64"
-    to compute everything in that, None as the program is written. ``patience``: seconds to wait for another rank.
+    to compute everything in that, None as the program is written.
     """
-    dist.distributed_c10d._set_pg_timeout(timedelta(seconds=patience), dist.group.WORLD)
     try:
         return _play(path, name, samples, calls, dtype, given)
     except ProgramError as why:
@@ -37,7 +33,7 @@ def _play(path, name, samples, calls, dtype, given):
     if wide:
         torch.set_default_dtype(wide)
     feed, dropped = Feed(given), []  # type: Feed, list
-    failed, waits = "", False
+    failed = ""
     watch = Watch(4 * calls, feed, lambda nbytes: _refuse_if_too_large(nbytes, ranks))
     with program.changed(feed, dropped), watch.watching():
         try:
@@ -78,21 +74,16 @@ def _play(path, name, samples, calls, dtype, given):
                 (f.lineno or 0 for f in traceback.extract_tb(error.__traceback__) if f.filename == path), default=0
             )
             said = str(error).strip().splitlines() or [""]
-            failed, waits = f"{type(error).__name__} in line {line}: {said[0]}", _waited(error)
+            failed = f"{type(error).__name__} in line {line}: {said[0]}"
     return {
         "events": watch.events, "start": watch.start, "facts": watch.facts(), "taken": feed.taken,
         "passes": feed.passes, "loaded": feed.loaded, "inputs": watch.inputs, "drew": watch.drawn.name,
-        "dropped": [str(state) for state in dropped[:1]], "failed": "" if waits else failed, "waits": failed * waits,
+        "dropped": [str(state) for state in dropped[:1]], "failed": failed,
     }  # fmt: skip
 
 
 def _asks_for_gpu(error):
     return "cuda" in str(error).lower() and not torch.cuda.is_available()
-
-
-def _waited(error):
-    """Whether it says that other ranks did not come, as gloo does after the group's timeout."""
-    return any(words in str(error) for words in ("Timed out waiting", "Connection closed by peer"))
 
 
 def _own_batches(step, module, samples, feed):
