@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from ringzero.same import ProgramError, compare
+from tests.same.kinds import KINDS
 from tests.same.programs import write
 
 MODELS = {
@@ -24,8 +25,12 @@ OPTIMIZERS = {
     "SGD": "torch.optim.SGD, lr=0.1", "momentum": "torch.optim.SGD, lr=0.05, momentum=0.9",
     "AdamW": "torch.optim.AdamW, lr=0.01", "Adam": "torch.optim.Adam, lr=0.003, weight_decay=0.01",
 }  # fmt: skip
-TRAINERS = ("by hand", "flat", "DDP", "FSDP2", "our DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3")
-TYPES = {"as it comes": "", "float32": ".float()", "bfloat16": ".bfloat16()"}
+TRAINERS = (
+    "by hand", "flat", "DDP", "FSDP2", "accelerate", "ZeroRedundancyOptimizer", "our DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3",
+)  # fmt: skip
+TYPES = {
+    "as it comes": "", "float32": ".float()", "float64": ".double()", "bfloat16": ".bfloat16()", "float16": ".half()",
+}  # fmt: skip
 HELPERS = """
 class Residual(nn.Module):
     def __init__(self):
@@ -50,6 +55,8 @@ cast = next(module.parameters()).dtype
 def program(rng: random.Random, ranks: int) -> tuple[str, str]:
     """What it is in words, and its text; micro-batches of a rank are all of one size."""
     model, kind, trainer, numbers = (rng.choice([*each]) for each in (MODELS, OPTIMIZERS, TRAINERS, TYPES))
+    if numbers == "float16":  # in which squares of gradients, and Adam's epsilon, are zero
+        kind = "momentum"
     clips, window, scheduled = rng.random() < 0.3, rng.choice((1, 1, 3 if ranks == 4 else 2)), rng.random() < 0.3
     ours = trainer.startswith("ZeRO")
     optimizer, options = OPTIMIZERS[kind].split(", ", 1)
@@ -59,11 +66,22 @@ def program(rng: random.Random, ranks: int) -> tuple[str, str]:
         lines += ["from ringzero.zero import STAGES", f"model = STAGES[{trainer[-1]}](module, {optimizer}, {options})"]
         clips = scheduled = False
     else:
-        wrap = {"DDP": "DDP(module)", "our DDP": "Ours(module)"}.get(trainer, "module")
+        wraps = {"DDP": "DDP(module)", "our DDP": "Ours(module)", "ZeroRedundancyOptimizer": "DDP(module)"}
+        wrap = wraps.get(trainer, "module")
         lines += ["from ringzero.data_parallel import DistributedDataParallel as Ours"] * (trainer == "our DDP")
         if trainer == "FSDP2":
             lines += ["from torch.distributed.fsdp import fully_shard", "fully_shard(module)"]
-        lines += [f"model = {wrap}", f"trained = {trained}", f"optimizer = {optimizer}(trained, {options})"]
+        sharded = trainer == "ZeroRedundancyOptimizer"
+        lines += ["from torch.distributed.optim import ZeroRedundancyOptimizer"] * sharded
+        made = (
+            f"ZeroRedundancyOptimizer(trained, {optimizer}, {options})"
+            if sharded
+            else f"{optimizer}(trained, {options})"
+        )
+        lines += [f"model = {wrap}", f"trained = {trained}", f"optimizer = {made}"]
+        if trainer == "accelerate":
+            lines += ["from accelerate import Accelerator", "accelerator = Accelerator(cpu=True)",
+                      "model, optimizer = accelerator.prepare(model, optimizer)"]  # fmt: skip
         lines += ["schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: 1 / (1 + k))"] * scheduled
     step = "model" if ours else "optimizer"
     lines += ["def step(batch):", "    parts = list(zip(*(t.to(cast).chunk(WINDOW) for t in batch)))",
@@ -85,7 +103,11 @@ def judge(seed: int, folder: Path) -> tuple[str, str]:
     """``(verdict, words)``: "right", "accused" or "refused"."""
     rng = random.Random(seed)
     ranks = rng.choice((2, 3, 4))
-    what, text = program(rng, ranks)
+    if seed % 3 == 0:
+        what = rng.choice([*KINDS])
+        text = KINDS[what]
+    else:
+        what, text = program(rng, ranks)
     try:
         verdict = compare(str(write(folder / f"program_{seed}.py", text)), "step", ranks=ranks, steps=3)
     except ProgramError as error:

@@ -20,13 +20,10 @@ def same(
     """Run a training step on N ranks and in one process with the same samples, and compare.
 
     STEP is what FILE.py calls a whole training step: a function of a batch, or of nothing if it takes its batches from
-    a
-    DataLoader of its own; a function or class that makes one; or an object with a method step. For a function of a
-    batch
-    the file has a list "batches" of whole batches, which is cut for the ranks, or a DataLoader "loader". Processes are
-    connected before the file runs. Where N ranks do not train as one, the cause is named. Exit status: 0 the same, 1
-    not
-    the same, 2 it cannot be compared.
+    a DataLoader of its own; a function or class that makes one; or an object with a method step. For a function of a
+    batch the file has a list "batches" of whole batches, which is cut for the ranks, or a DataLoader "loader".
+    Processes are connected before the file runs. Where N ranks do not train as one, or wait for ever, the cause is
+    named. Exit status: 0 the same, 1 not the same, 2 it cannot be compared.
     """
     from ringzero.same import ProgramError, compare
 

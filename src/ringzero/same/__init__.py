@@ -4,8 +4,7 @@
     from ringzero.same import compare
 
 A reader of the code begins at ``comparing.py``: which runs there are. ``playing.py`` is what each rank does,
-``watching.py``
-what is noted of it, ``causes.py`` what the notes say.
+``watching.py`` what is noted of it, ``seen.py`` where the notes first differ, ``causes.py`` and ``gradients.py`` why.
 """
 
 from ringzero.same.comparing import Verdict, compare

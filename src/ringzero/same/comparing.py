@@ -2,11 +2,11 @@
 
 The program runs on N ranks, with random numbers of its own on each. Then it runs in one process that gets the same
 samples, twice: a program that does not repeat itself cannot be compared. Where a gradient differs, it runs once more
-for
-each rank, in one process that gets in this step what that rank had. What these gradients add up to shows what went
-wrong.
+for each rank, in one process that gets in this step what that rank had. What these gradients add up to shows what went
+wrong. Where the ranks hang, and one process does not, that is the difference.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ import torch
 
 from ringzero.ranks import RankError, RankTimeout, launch
 from ringzero.same import causes
-from ringzero.same.causes import Cause, Seen
 from ringzero.same.playing import play
 from ringzero.same.program import ProgramError, joined
+from ringzero.same.seen import Cause, Seen
 
 # Relative to the largest element: far above what another order of summation changes, far below what a mistake does.
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-4, torch.float16: 2e-2, torch.bfloat16: 6e-2}
@@ -73,38 +73,65 @@ def compare(path: str | Path, step: str, *, ranks: int = 2, steps: int = 4, samp
     if not file.is_file():
         raise ProgramError(f"there is no file {path}")
 
-    def run(world_size: int, dtype: str | None, given: list | None = None) -> list[dict]:
-        return _run((str(file), step, samples, steps, dtype, given), world_size, timeout)
+    def verdict() -> Verdict:
+        def run(world_size: int, dtype: str | None, given: list | None = None) -> list[dict]:
+            return _run((str(file), step, samples, steps, dtype, given), world_size, timeout)
 
-    dtype = None if as_written else "float64"
+        try:
+            return _verdict(run, ranks, None if as_written else "float64")
+        except ProgramError as error:
+            if as_written or "dtype" not in str(error).lower() and "float" not in str(error).lower():
+                raise
+            return _verdict(run, ranks, None)  # it names types itself
+
     try:
-        many = run(ranks, dtype)
-        one = run(1, dtype, _whole(many))[0]
-    except ProgramError as error:
-        if dtype is None or "dtype" not in str(error).lower() and "float" not in str(error).lower():
-            raise
-        dtype = None  # it names types itself
-        many = run(ranks, dtype)
-        one = run(1, dtype, _whole(many))[0]
+        return verdict()
+    except HangError as hang:
+        try:
+            _run((str(file), step, samples, 1, None, None), 1, timeout)
+        except ProgramError:  # one process does no better
+            raise hang from None
+        return Verdict(ranks, 0, "as written", 0.0, f"{ranks} ranks wait for ever where one process does not.", [
+            Cause("ranks that wait for ever", f"{hang.why} What decides about a step must be agreed on by all ranks")
+        ])  # fmt: skip
+
+
+class HangError(ProgramError):
+    """Ranks that wait for one another for ever; ``why`` says which."""
+
+    why: str
+
+
+def _verdict(run: Callable, ranks: int, dtype: str | None) -> Verdict:
+    many = run(ranks, dtype)
+    one, again = (run(1, dtype, _whole(many))[0] for _ in range(2))
     eps = max(TOLERANCE.get(getattr(torch, kind), 0.0) for kind in one["facts"]["types"])
-    again = run(1, dtype, _whole(many))[0]
     found = Seen(many, one, eps)
     if (differs := Seen([again], one, eps).first_difference()) is not None:
         raise ProgramError(
             f"one rank does not repeat itself: {differs.words}. Seed every random number that the step draws, or "
             "compare the step without them"
         )
-    if one["drew"]:
+    if not one["taken"] and one["inputs"] == many[0]["inputs"] and any(n["inputs"] != one["inputs"] for n in many):
+        raise ProgramError(
+            "each rank reads samples of its own, from no DataLoader, so one process cannot be given those of all "
+            "ranks. Let the step take a batch, and put a list 'batches' of whole batches into the file"
+        )
+    if one["drew"] and causes.repeated_samples(found) is None:
         raise ProgramError(
             f"the step draws random numbers ({one['drew']}), so N ranks draw others than one process: switch the noise "
             "or augmentation off to compare"
         )
     first = found.first_difference()
+    failed = [f"rank {rank} fails with {note['failed']}" for rank, note in enumerate(many) if note["failed"]]
+    failed += [f"one process fails with {one['failed']}"] if one["failed"] else []
+    if failed and (first is None or first.what == "order"):
+        raise ProgramError(f"the program does not end: {failed[0]}")
     if first is not None and first.event is not None:
         found.shares = _shares(run, dtype, many, found.before(first.event))
     return Verdict(
         ranks, _steps(one["events"]), "float64" if dtype else "as written", eps,
-        "" if first is None else first.words, causes.of(found, first),
+        " Then ".join([first.words if first else "", *failed[:1]]), causes.of(found, first),
     )  # fmt: skip
 
 
@@ -114,7 +141,12 @@ def _run(arguments: tuple, world_size: int, timeout: float) -> list[dict]:
     try:
         notes = launch(play, *arguments, world_size=world_size, device="cpu", timeout=timeout).returns
     except (RankError, RankTimeout) as error:
-        raise ProgramError(f"the program does not end {where}: {error}") from None
+        said = f"the program does not end {where}: {error}"
+        if isinstance(error, RankTimeout) and error.deadlocked:
+            hang = HangError(said)
+            hang.why = str(error).splitlines()[0].rstrip(".") + "."
+            raise hang from None
+        raise ProgramError(said) from None
     for note in notes:
         if "refused" in note:
             raise ProgramError(note["refused"])

@@ -1,6 +1,7 @@
 """One run of the program on one rank: its calls, and what was noted of them as plain data."""
 
 import math
+import traceback
 
 import torch
 import torch.distributed as dist
@@ -32,6 +33,7 @@ def _play(path, name, samples, calls, dtype, given):
     if wide:
         torch.set_default_dtype(wide)
     feed, dropped = Feed(given), []  # type: Feed, list
+    failed = ""
     watch = Watch(4 * calls, feed, lambda nbytes: _refuse_if_too_large(nbytes, ranks))
     with program.changed(feed, dropped), watch.watching():
         try:
@@ -53,20 +55,35 @@ def _play(path, name, samples, calls, dtype, given):
                 if one_step:
                     watch.drawn.note()
                 watch.after_call(loss)
+                if own is None and sum(event["kind"] == "step" for event in watch.events) >= calls:
+                    break  # it trains by itself, and again would be another model
                 one_step = one_step or sum(event["kind"] == "step" for event in watch.events) <= 1
         except (Enough, StopIteration):
             pass
-        except (RuntimeError, AssertionError) as failed:
-            if "cuda" in str(failed).lower() and not torch.cuda.is_available():
+        except Exception as error:
+            if isinstance(error, ProgramError):
+                raise
+            if isinstance(error, (RuntimeError, AssertionError)) and _asks_for_gpu(error):
                 raise ProgramError(
-                    f"the program needs a GPU ({str(failed).splitlines()[0]}), and there is none. "
+                    f"the program needs a GPU ({str(error).splitlines()[0]}), and there is none. "
                     'Choose the device by torch.cuda.is_available(), or give the step "cpu" to compare'
-                ) from failed
-            raise
+                ) from error
+            if not watch.events:
+                raise
+            line = max(
+                (f.lineno or 0 for f in traceback.extract_tb(error.__traceback__) if f.filename == path), default=0
+            )
+            said = str(error).strip().splitlines() or [""]
+            failed = f"{type(error).__name__} in line {line}: {said[0]}"
     return {
         "events": watch.events, "start": watch.start, "facts": watch.facts(), "taken": feed.taken,
-        "epochs": feed.epochs, "drew": watch.drawn.name, "dropped": [str(state) for state in dropped[:1]],
+        "passes": feed.passes, "loaded": feed.loaded, "inputs": watch.inputs, "drew": watch.drawn.name,
+        "dropped": [str(state) for state in dropped[:1]], "failed": failed,
     }  # fmt: skip
+
+
+def _asks_for_gpu(error):
+    return "cuda" in str(error).lower() and not torch.cuda.is_available()
 
 
 def _own_batches(step, module, samples, feed):

@@ -99,7 +99,9 @@ class Feed:
     """
 
     def __init__(self, given: list | None = None):
-        self.given, self.taken, self.epochs = given, [], []  # type: list | None, list, list
+        self.given, self.taken = given, []  # type: list | None, list
+        self.passes: list[dict] = []  # over loaders that have a DistributedSampler
+        self.loaded: list[int] = []  # which of the batches a loader handed out
         self.random: torch.Tensor | None = None  # the loaders' own state: what they draw is not what the step draws
 
     def next(self, own: Callable[[], Any]) -> Any:
@@ -117,7 +119,7 @@ class Feed:
         """In place of ``DataLoader.__iter__``."""
 
         def batches_of(loader: data.DataLoader) -> Iterator:
-            self._note_epoch(loader)
+            self._note_pass(loader)
             with self._own_random():
                 own = iterate(loader)
 
@@ -133,6 +135,7 @@ class Feed:
                         yield as_one_of(like, batch)
                     return
                 while True:
+                    self.loaded.append(len(self.taken))
                     self.taken.append(plain(like))
                     if isinstance(like, str):
                         return
@@ -151,10 +154,17 @@ class Feed:
             self.random = torch.get_rng_state()
             torch.set_rng_state(before)
 
-    def _note_epoch(self, loader):
-        sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
+    def _note_pass(self, loader):
+        sampler, batch_sampler = loader.sampler, loader.batch_sampler
+        while batch_sampler is not None:  # accelerate's holds another one
+            sampler = getattr(batch_sampler, "sampler", sampler)
+            batch_sampler = getattr(batch_sampler, "batch_sampler", None)
         if isinstance(sampler, data.DistributedSampler):
-            self.epochs.append([sampler.epoch, sampler.shuffle, len(sampler.dataset), sampler.total_size])
+            self.passes.append({
+                "epoch": sampler.epoch, "shuffle": sampler.shuffle, "seed": sampler.seed,
+                "samples": sampler.num_samples, "padding": max(sampler.total_size - len(sampler.dataset), 0),
+                "first": len(self.taken),
+            })  # fmt: skip
 
 
 def batches(samples: Any, feed: Feed, rank: int, ranks: int) -> Iterator:

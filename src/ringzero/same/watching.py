@@ -2,13 +2,13 @@
 parameters.
 
 A note is plain data and holds samples of tensors: up to ``MOST`` elements of each, the same ones in every run. Sums,
-means
-and multiples of samples are the samples of sums, means and multiples.
+means and multiples of samples are the samples of sums, means and multiples.
 """
 
 import contextlib
 import random
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +21,7 @@ from torch.optim import optimizer as optimizers
 from ringzero.same.program import Feed, replaced
 
 MOST = 2048  # elements of a tensor
+FORWARDS = 8  # whose input is noted
 Tensors = dict[str, torch.Tensor]
 
 
@@ -61,9 +62,13 @@ class Watch:
         self.depth, self.stepping = 0, 0  # calls of modules, and of optimizers, in one another
         self.types: set[str] = set()  # of what modules return
         self.backward: list[float] = []  # what backward passes began from, since the last step
+        self.left: Tensors = {}  # gradients as the last backward pass left them
         self.raw: Tensors | None = None  # gradients before they were clipped
         self.clips: list[list[float]] = []
-        self.unsynced, self.gathered = False, False
+        self.inputs: list[list[int]] = []  # of the first forward passes: how many samples, and a checksum
+        self.forward = False  # since the last backward pass
+        self.unsynced, self.gathered, self.normalises = False, False, False
+        self.busy, self.idle = False, False  # optimizers that had gradients, and that had none while the model had
 
     # What the program calls
 
@@ -90,7 +95,9 @@ class Watch:
             for hook in hooks:
                 hook.remove()
 
-    def _enter(self, module: nn.Module, _args: Any) -> None:
+    def _enter(self, module: nn.Module, args: Any) -> None:
+        if self.depth == 0 and torch.is_grad_enabled() and next(module.parameters(), None) is not None:
+            self._note_forward(module, args)
         if (
             self.depth == 0
             and not any(module is root for root in self.roots)
@@ -105,6 +112,16 @@ class Watch:
                 self.start = self.parameters() if not _gathers(module) else {}
         self.depth += 1
 
+    def _note_forward(self, module: nn.Module, args: Any) -> None:
+        self.forward = True
+        self.unsynced = not getattr(module, "require_backward_grad_sync", True)
+        self.normalises = self.normalises or any(map(_normalises, module.modules()))
+        tensor = next((arg for arg in args if type(arg) is torch.Tensor and arg.dim()), None)
+        dense = tensor is not None and tensor.layout == torch.strided and tensor.device.type == "cpu"
+        if tensor is not None and dense and len(self.inputs) < FORWARDS:
+            checksum = zlib.crc32(tensor.detach().contiguous().view(torch.uint8).numpy().tobytes())
+            self.inputs.append([len(tensor), checksum])
+
     def _leave(self, _module: nn.Module, _args: Any, output: Any) -> None:
         self.depth -= 1
         if isinstance(output, torch.Tensor) and output.is_floating_point():
@@ -114,8 +131,11 @@ class Watch:
         def backward(loss: torch.Tensor, *args: Any, **options: Any) -> Any:
             if loss.numel() == 1:
                 self.backward.append(loss.detach().item())
-            self.unsynced = any(getattr(root, "require_backward_grad_sync", True) is False for root in self.roots)
-            return real(loss, *args, **options)
+            self.unsynced |= not all(getattr(root, "require_backward_grad_sync", True) for root in self.roots)
+            real(loss, *args, **options)
+            self.forward = False
+            if not any(map(_gathers, self.roots)):  # whose gradients are in shards
+                self.left = {name: sampled(p.grad) for name, p in self._named() if _is_plain(p.grad)}
 
         return backward
 
@@ -133,7 +153,8 @@ class Watch:
     def _gather(self, real: Callable) -> Callable:
         def gather(*args: Any, **options: Any) -> Any:
             tensors = [value for value in (*args, *options.values()) if isinstance(value, torch.Tensor)]
-            self.gathered |= torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+            features = all(tensor.dim() > 1 and tensor.is_floating_point() for tensor in tensors)
+            self.gathered |= self.forward and bool(tensors) and features  # between a forward and a backward pass
             return real(*args, **options)
 
         return gather
@@ -147,6 +168,10 @@ class Watch:
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         if len(self.events) >= self.steps:
             raise Enough
+        trained = any(p.grad is not None for p in parameters)
+        self.busy |= trained
+        if not trained and not any(map(_gathers, self.roots)):
+            self.idle |= any(p.grad is not None for _, p in self._named())
         if not any(p.numel() for p in parameters) or _is_shard(parameters, self.names()):
             return
         self.drawn.note()
@@ -155,9 +180,10 @@ class Watch:
             "kind": "step", "final": final, "raw": self.raw if self.raw is not None else final, "clips": self.clips,
             "backward": self.backward, "unsynced": self.unsynced, "gathered": self.gathered,
             "rates": [float(group["lr"]) for group in optimizer.param_groups if "lr" in group],
-            "state": self._state(optimizer, parameters), "taken": len(self.feed.taken),
+            "state": self._state(optimizer, parameters), "taken": len(self.feed.taken), "left": self.left,
+            "held": [name for name, _ in self._held(parameters)],
         })  # fmt: skip
-        self.raw, self.clips, self.backward, self.gathered = None, [], [], False
+        self.raw, self.clips, self.backward, self.left, self.gathered = None, [], [], {}, False
 
     def _after_step(self, *_: Any) -> None:
         self.stepping -= 1
@@ -177,9 +203,11 @@ class Watch:
         return {id(p): _name(root, i, name) for i, root in enumerate(self.roots) for name, p in root.named_parameters()}
 
     def gradients(self, parameters: list[torch.Tensor]) -> Tensors:
+        return {name: sampled(p.grad) for name, p in self._held(parameters) if p.grad is not None}
+
+    def _held(self, parameters: list[torch.Tensor]) -> list[tuple[str, torch.Tensor]]:
         names = self.names()
-        named = [(names.get(id(p), f"parameter {i} of the optimizer"), p) for i, p in enumerate(parameters)]
-        return {name: sampled(p.grad) for name, p in named if p.grad is not None}
+        return [(names.get(id(p), f"parameter {i} of the optimizer"), p) for i, p in enumerate(parameters)]
 
     def parameters(self) -> Tensors:
         found: Tensors = {}
@@ -198,20 +226,15 @@ class Watch:
         }
 
     def _state(self, optimizer, parameters):
-        names = self.names()
         return {
-            f"{key} of {names.get(id(p), f'parameter {i} of the optimizer')}": sampled(torch.as_tensor(value))
-            for i, p in enumerate(parameters)
+            f"{key} of {name}": sampled(torch.as_tensor(value))
+            for name, p in self._held(parameters)
             for key, value in optimizer.state.get(p, {}).items()
             if isinstance(value, (torch.Tensor, int, float))
         }
 
     def facts(self) -> dict:
         """What is so of the whole program, as plain data."""
-        inside = [module for root in self.roots for module in root.modules()]
-        norms = [
-            m for m in inside if isinstance(m, nn.modules.batchnorm._BatchNorm) and not isinstance(m, nn.SyncBatchNorm)
-        ]
         wrapped = [root for root in self.roots if isinstance(root, nn.parallel.DistributedDataParallel)]
         bare = [
             m.module
@@ -219,7 +242,8 @@ class Watch:
             if any(m.module is root for root in self.roots)
         ]
         return {
-            "batch_norm": bool(norms), "wrapped": bool(wrapped), "past_the_wrapper": bool(bare),
+            "batch_norm": self.normalises, "wrapped": bool(wrapped), "past_the_wrapper": bool(bare),
+            "idle_optimizer": self.idle and not self.busy,
             "types": sorted(self.types | {_name_of(p.dtype) for _, p in self._named()}) or ["float32"],
         }  # fmt: skip
 
@@ -240,6 +264,16 @@ def sampled(tensor: torch.Tensor) -> torch.Tensor:
         if flat.numel() > MOST:
             flat = flat[torch.arange(MOST, device=flat.device) * (flat.numel() - 1) // (MOST - 1)]
         return flat.to("cpu", torch.complex128 if flat.is_complex() else torch.float64).clone()
+
+
+def _normalises(module):
+    """With the statistics of a rank's own batch."""
+    norms, sync = nn.modules.batchnorm._BatchNorm, nn.SyncBatchNorm
+    return module.training and isinstance(module, norms) and not isinstance(module, sync)
+
+
+def _is_plain(gradient):
+    return gradient is not None and not hasattr(gradient, "full_tensor")  # a shard's whole would be a collective
 
 
 def _name_of(dtype):
