@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from ringzero import launch
 from ringzero.ranks import devices, pool
-from ringzero.ranks.pool import torchrun_command
+from ringzero.ranks.torchrun import torchrun_command
 from ringzero_course.boxes import sandbox
 from ringzero_course.grading import build_labs
 from tests.strict.test_strict import WRAPPED, every_algorithm, train

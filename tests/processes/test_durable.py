@@ -10,7 +10,7 @@ from ringzero.unsynced import saved_shards
 from ringzero.unsynced.rules import Synchronous
 from ringzero.unsynced.serving import Server
 from ringzero.unsynced.slices import Slice
-from ringzero.zero import checkpoint
+from ringzero.zero import saved_set
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ WRITERS = {
         path.parent, saved_shards.SavedSet(1, 0, 1), 0, torch.zeros(1, 2), {}
     ),
     "a server's share": lambda path: server(path).save(),
-    "a checkpoint's shard": lambda path: checkpoint._write(path, lambda part: part.write_bytes(b"shard")),
+    "a checkpoint's shard": lambda path: saved_set.write_file(path, lambda part: part.write_bytes(b"shard")),
 }
 
 

@@ -61,7 +61,7 @@ def test_what_is_over_leaves_the_module(name, device):
 
 def compressed_until_it_leaves():
     module = nn.Linear(4, 4)
-    replica = DistributedDataParallel(module, travel=TopK(0.5))
+    replica = DistributedDataParallel(module, compressor=TopK(0.5))
     replica(torch.ones(2, 4)).sum().backward()
     replica.leave()
     assert hooks_of(module) == 0

@@ -1,4 +1,4 @@
-"""Compressed gradients: results, errors that are kept, bytes; as a travel, and as hooks of ours and of torch's DDP."""
+"""Compressed gradients: results, errors that are kept, bytes; as our DDP's compressor, and as hooks of both DDPs."""
 
 import itertools
 import json
@@ -101,7 +101,7 @@ def one_step_of_each():
         for numel, shapes in SHAPES.items():
             given, compressor = gradients(shapes, dist.get_rank()), make()
             module = Given(given)
-            model, before = DistributedDataParallel(module, travel=compressor), len(recorded())
+            model, before = DistributedDataParallel(module, compressor=compressor), len(recorded())
             (bucket,) = model.buckets()
             order = [int(parameter.split(".")[1]) for parameter in bucket.parameters]  # in which they lie there
             model(given).backward()
@@ -189,13 +189,13 @@ def test_one_step_results_errors_and_bytes(n):
 # ---- three ways in
 
 
-WAYS = ("travel", "hook", "torch's")
+WAYS = ("compressor", "hook", "torch's")
 
 
 def wrapped(way, module, compressor, **options):
-    """``module`` in torch's DDP, or in ours by a hook or as a travel."""
-    if way == "travel":
-        return DistributedDataParallel(module, travel=compressor, **options)
+    """``module`` in torch's DDP, or in ours by a hook or as its compressor."""
+    if way == "compressor":
+        return DistributedDataParallel(module, compressor=compressor, **options)
     kind = DistributedDataParallel if way == "hook" else nn.parallel.DistributedDataParallel
     model = kind(module, **options)
     model.register_comm_hook(compressor, compressed)
@@ -222,14 +222,14 @@ def in_ways(ways, names):
     return {(name, way): trained(way, METHODS[name]) for name in names for way in ways}
 
 
-def test_hooks_of_ours_and_of_torchs_ddp_and_travels_are_equal():
+def test_hooks_of_ours_and_of_torchs_ddp_and_compressors_are_equal():
     """Bit for bit, on all ranks, and by NCCL's rules too: the same messages, added in the same order."""
     ranks = launch(in_ways, WAYS, list(METHODS), world_size=3).returns
-    strict = launch(in_ways, ["travel"], list(METHODS), world_size=3, device="strict").returns
+    strict = launch(in_ways, ["compressor"], list(METHODS), world_size=3, device="strict").returns
     strict += launch(in_ways, ["hook"], ["PowerSGD"], world_size=3, device="strict").returns
     start = end_to_end(awkward.model_of("OddSizes").parameters())
     for name in METHODS:
-        expected = ranks[0][name, "travel"]
+        expected = ranks[0][name, "compressor"]
         assert (expected != start).any()
         for results in [*ranks, *strict]:
             for case, result in results.items():
@@ -283,7 +283,7 @@ def order_of_events():
             threads.add(threading.get_ident())
             return super().mean(values, exchange)
 
-    model = DistributedDataParallel(mlp(layers=2), bucket_cap_mb=1e-4, travel=Noting(0.5))
+    model = DistributedDataParallel(mlp(layers=2), bucket_cap_mb=1e-4, compressor=Noting(0.5))
     for name, parameter in model.trained.items():
         parameter.register_post_accumulate_grad_hook(lambda _, name=name: events.append(name))
     model(torch.ones(2, 8)).sum().backward()
@@ -337,7 +337,7 @@ def power_sgd_of_torch(rank):
             factors[name] = factor
     compressor = PowerSGD(rank, start_step=2)
     compressor.load_state_dict({"steps": 0, "errors": {}, "factors": factors}, module)
-    return expected, steps(DistributedDataParallel(module, travel=compressor))
+    return expected, steps(DistributedDataParallel(module, compressor=compressor))
 
 
 def power_sgd_of_ranks(ranks):
@@ -373,7 +373,7 @@ def bytes_of_a_step(**options):
 
 
 def counted(ranks):
-    return [bytes_of_a_step(travel=None if rank is None else PowerSGD(rank), algorithm=None if rank else "ring")
+    return [bytes_of_a_step(compressor=None if rank is None else PowerSGD(rank), algorithm=None if rank else "ring")
             for rank in ranks]  # fmt: skip
 
 
@@ -407,7 +407,7 @@ def models_of(travel):
         options = {"find_unused": True} if name == "Unused" else {}
         module = awkward.model_of(name, dist.get_rank())
         trained = [p for p in module.parameters() if p.requires_grad]
-        model = DistributedDataParallel(module, bucket_cap_mb=1e-4, travel=travel(), **options)
+        model = DistributedDataParallel(module, bucket_cap_mb=1e-4, compressor=travel(), **options)
         optimizer = torch.optim.AdamW(trained, lr=0.01)
         for step in range(2):
             tokens, targets = (part[dist.get_rank() :: 3] for part in awkward.batch(step))
@@ -423,7 +423,7 @@ def joined(travel, mean_over_all):
     """Steps inside backward; one batch on rank 0, two on rank 1, three on rank 2."""
     module = mlp()
     step = torch.optim.SGD(module.parameters(), lr=0.1)
-    model = DistributedDataParallel(module, bucket_cap_mb=1e-4, travel=travel(), optimizer=step)
+    model = DistributedDataParallel(module, bucket_cap_mb=1e-4, compressor=travel(), optimizer=step)
     with model.join(divide_by_initial_world_size=mean_over_all):
         for batch in range(dist.get_rank() + 1):
             model(torch.full((2, 8), 1.0 + dist.get_rank() + batch)).square().mean().backward()
@@ -438,7 +438,7 @@ def with_nothing_lost():
     return {name: programs(travel) for name, travel in WHOLE.items()}
 
 
-def test_with_nothing_lost_a_travel_is_an_all_reduce():
+def test_with_nothing_lost_a_compressor_is_an_all_reduce():
     """Within rounding: accumulated, unused and frozen gradients, mixed types, uneven data, steps inside backward."""
     for rank in launch(with_nothing_lost, world_size=3).returns:
         for name in WHOLE:
@@ -451,7 +451,7 @@ def signs_with_one_rank_left():
     for keeps in (False, True):
         given = [torch.full((11,), -2.0)]
         module = Given(given)
-        model = DistributedDataParallel(module, travel=SignMajority(keeps))
+        model = DistributedDataParallel(module, compressor=SignMajority(keeps))
         with model.join():
             if dist.get_rank() == 1:
                 model(given).backward()
@@ -470,7 +470,7 @@ def votes(steps):
     results = []
     for given in ([torch.tensor([1.0, -1.0]) * (-1) ** dist.get_rank()], [torch.tensor([0.0, 0.0, 3.0])]):
         module = Given(given)
-        model, each = DistributedDataParallel(module, travel=SignMajority()), []
+        model, each = DistributedDataParallel(module, compressor=SignMajority()), []
         for _ in range(steps):
             model(given).backward()
             each.append(module.own[0].grad.tolist())
@@ -490,7 +490,7 @@ def overflown():
     results, shapes = {}, SHAPES[1003]
     for (name, make), value in itertools.product(METHODS.items(), (math.nan, -math.inf)):
         module, compressor = Given(gradients(shapes, 0)), make()
-        model, finite, errors = DistributedDataParallel(module, travel=compressor), [], []
+        model, finite, errors = DistributedDataParallel(module, compressor=compressor), [], []
         for step in range(3):
             given = gradients(shapes, dist.get_rank(), step)
             if step == 1 and dist.get_rank() == 1:
@@ -519,7 +519,7 @@ def in_type(dtype):
         for of in (dtype, torch.float32):
             shapes = SHAPES[1003]
             module = Given([gradient.to(of) for gradient in gradients(shapes, 0)])
-            model = DistributedDataParallel(module, travel=make())
+            model = DistributedDataParallel(module, compressor=make())
             for step in range(2):
                 module.zero_grad()
                 model([gradient.to(dtype).to(of) for gradient in gradients(shapes, dist.get_rank(), step)]).backward()
@@ -541,7 +541,7 @@ def in_double():
     results = []
     for make in (lambda: TopK(0.07), lambda: TopK(1.0), lambda: RandomK(1.0), lambda: PowerSGD(5)):
         module = Given(given)
-        DistributedDataParallel(module, travel=make())(given).backward()
+        DistributedDataParallel(module, compressor=make())(given).backward()
         results.append(end_to_end(p.grad for p in module.parameters()))
     return results
 
@@ -593,7 +593,7 @@ def excess(make, lr, seed, steps=80):
     target, scales, module = torch.randn(12, 16, generator=random), torch.linspace(0.3, 1.5, 16), nn.Linear(16, 12)
     nn.init.zeros_(module.weight)
     nn.init.zeros_(module.bias)
-    model = DistributedDataParallel(module, travel=make())
+    model = DistributedDataParallel(module, compressor=make())
     optimizer = torch.optim.SGD(module.parameters(), lr=lr)
     random = torch.Generator().manual_seed(1000 * seed + dist.get_rank())
     for step in range(steps):
@@ -723,24 +723,26 @@ def sparse_gradients(way):
 
 def complex_gradients():
     module = nn.Linear(3, 2, dtype=torch.complex64)
-    DistributedDataParallel(module, travel=PowerSGD(1))(torch.ones(1, 3, dtype=torch.complex64)).abs().sum().backward()
+    DistributedDataParallel(module, compressor=PowerSGD(1))(
+        torch.ones(1, 3, dtype=torch.complex64)
+    ).abs().sum().backward()
 
 
 def two_models():
     compressor = TopK(0.5)
     for _ in range(2):
-        DistributedDataParallel(mlp(), travel=compressor)(torch.ones(1, 8)).sum().backward()
+        DistributedDataParallel(mlp(), compressor=compressor)(torch.ones(1, 8)).sum().backward()
 
 
 def other_shape():
     compressor, module = TopK(0.5), nn.Linear(3, 2)
     compressor.load_state_dict({"steps": 0, "errors": {"bias": torch.zeros(2)}}, module)
     module.bias.data = torch.zeros(1, 2)
-    DistributedDataParallel(module, travel=compressor)(torch.ones(1, 3)).sum().backward()
+    DistributedDataParallel(module, compressor=compressor)(torch.ones(1, 3)).sum().backward()
 
 
-def hook_and_travel():
-    DistributedDataParallel(mlp(), travel=TopK(0.5)).register_comm_hook(TopK(0.5), compressed)
+def hook_and_compressor():
+    DistributedDataParallel(mlp(), compressor=TopK(0.5)).register_comm_hook(TopK(0.5), compressed)
 
 
 def no_compressor():
@@ -751,7 +753,7 @@ def no_compressor():
 
 def other_state(change):
     compressor, module = PowerSGD(2), mlp()
-    DistributedDataParallel(module, travel=compressor)(torch.ones(1, 8)).sum().backward()
+    DistributedDataParallel(module, compressor=compressor)(torch.ones(1, 8)).sum().backward()
     state = compressor.state_dict(module)
     change(state)
     PowerSGD(2).load_state_dict(state, module)
@@ -783,17 +785,17 @@ REFUSED = [
     (lambda: QSGD(block=0), "block is 0; give a whole number"),
     (lambda: PowerSGD(0), "rank is 0; give a whole number, at least 1"),
     (lambda: PowerSGD(1, start_step=-1), "start_step is -1; give a whole number of steps"),
-    (lambda: DistributedDataParallel(mlp(), travel="top-k"), "travel is 'top-k'; give a compressor, such as TopK"),
-    (lambda: DistributedDataParallel(mlp(), travel=TopK(0.5), algorithm="ring"),
-     r"algorithm is 'ring', and travel=TopK\(ratio=0.5, error_feedback=True\) has its own messages; give one"),
-    (lambda: DistributedDataParallel(mlp(), travel=TopK(0.5), find_unused=True), "keeps errors.*take error_feedback"),
-    (lambda: sparse_gradients("travel"), "the gradient of 0.weight is sparse, and TopK compresses dense ones; make"),
+    (lambda: DistributedDataParallel(mlp(), compressor="top-k"), "compressor is 'top-k'; give one of ringzero"),
+    (lambda: DistributedDataParallel(mlp(), compressor=TopK(0.5), algorithm="ring"),
+     r"algorithm is 'ring', and compressor=TopK\(ratio=0.5, error_feedback=True\) has its own messages; give one"),
+    (lambda: DistributedDataParallel(mlp(), compressor=TopK(0.5), find_unused=True), "errors.*take error_feedback"),
+    (lambda: sparse_gradients("compressor"), "the gradient of 0.weight is sparse, and TopK compresses dense ones; m"),
     (lambda: sparse_gradients("hook"), "the gradient of 0.weight is sparse, and TopK compresses dense ones"),
     (lambda: sparse_gradients("torch's"), r"the gradient of a parameter of shape \(5, 3\) is sparse, and TopK com"),
     (complex_gradients, "gradients are torch.complex64, and PowerSGD compresses real"),
     (two_models, "this TopK has the errors of another model; make one for each model, or call its reset"),
     (other_shape, r"of a parameter of shape \(2,\), whose shape is \(1, 2\) now; call reset\(\) on every rank"),
-    (hook_and_travel, r"travel=TopK\(.*\) averages the gradients; leave it out to use a hook"),
+    (hook_and_compressor, r"compressor=TopK\(.*\) averages the gradients; leave it out to use a hook"),
     (no_compressor, "the hook compressed got None"),
     (lambda: other_state(lambda state: state["errors"].update(x=torch.ones(1))), "the state has errors of x, and the "),
     (lambda: other_state(lambda state: state["errors"].update({"0.bias": torch.ones(1)})), "errors of 0.bias have the"),

@@ -18,8 +18,8 @@ from ringzero.data_parallel import DistributedDataParallel
 from ringzero.record import recorded
 from ringzero.record.operation import bytes_sent
 from ringzero.zero import STAGES, GradScaler, ZeroStage3
-from ringzero.zero.backward import Backward
 from ringzero.zero.gather import Unit
+from ringzero.zero.model import ZeroModel
 from ringzero.zero.plain import PLAIN
 from ringzero.zero.sharding import Layout
 from tests import awkward
@@ -506,7 +506,7 @@ def train_left_out(stage, reduce_after_all_gathers=True, **options):
     torch.manual_seed(0)
     net = LeftOut()
     if not reduce_after_all_gathers:
-        Backward.reduce_after_all_gathers = False
+        ZeroModel.reduces_after_all_gathers = False
     model = STAGES[stage](net, torch.optim.SGD, units=list(net.layers), lr=0.1, find_unused=True, **options)
     for step in range(2):
         model(torch.full((2, 5), step + 1.0, dtype=torch.float64)).square().mean().backward()
@@ -529,13 +529,50 @@ def test_ranks_may_use_different_units():
         launch(train_left_out, 3, False, world_size=3, device="strict")
 
 
+class KeepsItsWeight(torch.autograd.Function):
+    """As functions of quantised layers do: autograd does not know of what it keeps."""
+
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.x, ctx.weight = x, weight
+        return x @ weight.t()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient @ ctx.weight, gradient.t() @ ctx.x
+
+
+class Keeping(torch.nn.Linear):
+    def forward(self, x):
+        return KeepsItsWeight.apply(x, self.weight)
+
+
+def train_keeping(stage):
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(*(Keeping(8, 8, bias=False) for _ in range(3)))
+    model = STAGES[stage](module, torch.optim.SGD, lr=0.1, units=list(module))
+    for step in range(2):
+        model(torch.full((2, 8), step + 1.0)).square().mean().backward()
+        model.step()
+        model.zero_grad()
+    return list(model.state_dict().values())
+
+
+def test_what_a_function_keeps_of_a_parameter_is_there_in_its_backward_pass():
+    def work():
+        return train_keeping(1), train_keeping(3)
+
+    for whole, sharded_too in launch(work).returns:
+        assert all(map(torch.equal, whole, sharded_too))
+
+
 def when_gradients_are_kept(stage):
     """At the last gradient of a backward pass: which of the vectors before it have a whole gradient still."""
     model, kept = STAGES[stage](mlp(dist.get_rank()), torch.optim.SGD, lr=0.1, bucket_cap_mb=1e-4), []
 
     def look(parameter):
         if parameter is model.module[0].weight:
-            for wait in model._backward.in_order.waits[:3]:
+            for wait in model.in_order.waits[:3]:
                 wait()
             kept.extend(vector.gradient is not None for vector in model.vectors()[:3])
 

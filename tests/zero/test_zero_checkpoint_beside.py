@@ -25,13 +25,13 @@ def states(model):
 
 def held_back():
     """Writing waits for the event that is returned."""
-    go_on, write = threading.Event(), checkpoint._write
+    go_on, write = threading.Event(), checkpoint.write_file
 
     def later(*args):
         go_on.wait()
         return write(*args)
 
-    checkpoint._write = later
+    checkpoint.write_file = later
     return go_on
 
 

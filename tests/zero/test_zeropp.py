@@ -440,8 +440,9 @@ def refusals():
         lambda: ZeroPlusPlus(gradients="fp8"),
         lambda: ZeroPlusPlus(block=255),
         lambda: ZeroPlusPlus(block=0),
+        lambda: STAGES[3](awkward.mlp(), torch.optim.AdamW, travel="top-k"),
     ):
-        with pytest.raises(ValueError, match="take|give") as caught:
+        with pytest.raises((ValueError, TypeError), match="take|give") as caught:
             make()
         told.append(str(caught.value))
     return told
@@ -456,3 +457,4 @@ def test_refusals():
         assert "gradients is 'fp8'" in told[4]
         assert "block is 255; give an even number" in told[5]
         assert "block is 0" in told[6]
+        assert told[7] == "travel is 'top-k'; give zero.Hybrid() or zero.ZeroPlusPlus()"

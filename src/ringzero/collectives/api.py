@@ -16,16 +16,16 @@ for ranks whose calls do not match (see ``run.run``), and RuntimeError outside a
 """
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import torch
 import torch.distributed as dist
 
 from ringzero.collectives.algorithms import ALGORITHMS
+from ringzero.collectives.arguments import checked, member, splits_of
 from ringzero.collectives.auto import chosen
-from ringzero.collectives.run import REDUCE, device_of, run
+from ringzero.collectives.run import device_of, run
 from ringzero.collectives.schedule import chunk_bounds
-from ringzero.collectives.torchs import is_lazy
 
 Group = dist.ProcessGroup | None
 
@@ -79,7 +79,7 @@ def reduce(
     What ``tensor`` holds on the other ranks afterwards depends on the algorithm: with "flat" what it held before, with
     the others partial results, or for "avg" what it held before.
     """
-    _, group = _check("reduce", tensor, op, group)
+    _, group = checked("reduce", tensor, op, group)
     is_root = group.rank() == root
     brought = tensor if is_root or op != "avg" else tensor.detach().clone()  # a mean begins by scaling it
     flat, group = _in_place("reduce", brought, op, algorithm, group, options | {"root": root})
@@ -139,9 +139,9 @@ def all_to_all(
     divides it. Sizes are rows, one number a rank, as in ``torch.distributed.all_to_all_single``; only "pairwise" takes
     them, since only the two ends of a message know its size. ``output`` and ``input`` may not overlap.
     """
-    sent, group = _check("all_to_all", input, "sum", group)
-    received, _ = _check("all_to_all", output, "sum", group)
-    splits = _splits(output, input, output_split_sizes, input_split_sizes, group)
+    sent, group = checked("all_to_all", input, "sum", group)
+    received, _ = checked("all_to_all", output, "sum", group)
+    splits = splits_of(output, input, output_split_sizes, input_split_sizes, group)
     if splits and algorithm not in ("pairwise", "auto"):
         raise ValueError(
             f"algorithm {algorithm!r} passes chunks on, so every rank must know every chunk's size; for "
@@ -154,7 +154,7 @@ def all_to_all(
 
 def barrier(*, algorithm: str = "dissemination", group: Group = None, **options: object) -> None:
     """Return when every rank of the group has called ``barrier``."""
-    group = _member("barrier", group)
+    group = member("barrier", group)
     token = torch.zeros(1, dtype=torch.uint8, device=device_of(group))
     run(_schedule("barrier", algorithm, group, token, options), token, "max", group)
     if token.is_cuda:
@@ -163,7 +163,7 @@ def barrier(*, algorithm: str = "dissemination", group: Group = None, **options:
 
 def _in_place(collective, tensor, op, algorithm, group, options):
     """Run the collective. Returns the tensor as one flat view, and the group."""
-    flat, group = _check(collective, tensor, op, group)
+    flat, group = checked(collective, tensor, op, group)
     schedule = _schedule(collective, algorithm, group, flat, options)
     if op != "avg":
         run(schedule, flat, op, group)
@@ -194,98 +194,6 @@ def _made(collective, algorithm, world_size, size, **options):
 def _chunk(flat, group):
     start, stop = chunk_bounds(flat.numel(), group.size())[group.rank() :][:2].tolist()
     return flat[start:stop]
-
-
-def _splits(output, input, output_sizes, input_sizes, group):
-    """``(outgoing, incoming)``, elements by rank, or None without sizes. ValueError where the tensors do not fit."""
-    if (output.dtype, output.device) != (input.dtype, input.device):
-        raise ValueError(
-            f"output is {output.dtype} on {output.device}, input {input.dtype} on {input.device}; make them alike"
-        )
-    ends = min(output.data_ptr() + output.nbytes, input.data_ptr() + input.nbytes)
-    if max(output.data_ptr(), input.data_ptr()) < ends:
-        raise ValueError("output and input of all_to_all overlap in memory; pass another tensor as output")
-    world_size = group.size()
-    if output_sizes is None and input_sizes is None:
-        start, stop = chunk_bounds(input.numel(), world_size)[group.rank() :][:2].tolist()
-        if output.numel() != world_size * (stop - start):
-            raise ValueError(
-                f"output has {output.numel()} elements; the chunk of {world_size} ranks' {input.numel()} elements that "
-                f"goes to rank {group.rank()} has {stop - start}, so {world_size * (stop - start)} arrive"
-            )
-        return None
-    return tuple(
-        _rows(name, tensor, sizes, world_size)
-        for name, tensor, sizes in (("input", input, input_sizes), ("output", output, output_sizes))
-    )
-
-
-def _rows(name, tensor, sizes, world_size):
-    """Split sizes in rows to sizes in elements."""
-    rows = len(tensor) if tensor.dim() else 1
-    if sizes is None:
-        sizes = [rows / world_size] * world_size if rows % world_size else [rows // world_size] * world_size
-    sizes = tuple(sizes)
-    if len(sizes) != world_size or sum(sizes) != rows or any(size != int(size) or size < 0 for size in sizes):
-        raise ValueError(
-            f"{name}_split_sizes is {list(sizes)}; give {world_size} whole numbers, one a rank, whose sum is the "
-            f"{rows} rows of {name}"
-        )
-    row = tensor.numel() // rows if rows else 0
-    return tuple(int(size) * row for size in sizes)
-
-
-def _check(name, tensor, op, group):
-    """The tensor as one flat view and the group, or an error that says what to do."""
-    if not isinstance(tensor, torch.Tensor):
-        raise TypeError(f"{name} takes a torch.Tensor, not a {type(tensor).__name__}")
-    if tensor.layout != torch.strided:
-        raise ValueError(f"{name} takes a dense tensor; this one is {tensor.layout}. Pass tensor.to_dense()")
-    if not tensor.is_contiguous():
-        raise ValueError(
-            f"{name} works in place on contiguous memory; this tensor of shape {tuple(tensor.shape)} has strides "
-            f"{tensor.stride()}. Pass tensor.contiguous() and copy the result back"
-        )
-    if is_lazy(tensor):
-        raise ValueError(
-            f"{name} works in place on memory, and that of this tensor holds the conjugates or the negatives of its "
-            "numbers: it is a view by conj() or of its imaginary part. Pass tensor.resolve_conj().resolve_neg() and "
-            "copy the result back"
-        )
-    if op not in REDUCE:
-        raise ValueError(f"op is {op!r}; it is one of {', '.join(map(repr, REDUCE))}")
-    if op == "avg" and not (tensor.is_floating_point() or tensor.is_complex()):
-        raise ValueError(f'op="avg" needs a floating-point or complex tensor; this one is {tensor.dtype}. Use "sum"')
-    if op in ("max", "min") and tensor.is_complex():
-        raise ValueError(f"op={op!r} is not defined for {tensor.dtype}: complex numbers have no order")
-    if "reduce" in name and (why_not := _why_not(op, tensor.dtype, tensor.device.type)):
-        raise ValueError(
-            f"op={op!r} is not computed for {tensor.dtype} on {tensor.device.type} ({why_not}); convert the tensor, "
-            "such as with .float()"
-        )
-    return tensor.detach().view(-1), _member(name, group)
-
-
-@cache
-def _why_not(op, dtype, device):
-    """Why torch cannot reduce this type, or None. All ranks ask, so that all raise, even if only one would reduce."""
-    try:
-        two = torch.zeros(2, dtype=dtype, device=device)
-        REDUCE[op](two, two, out=two)
-        if op == "avg":
-            two.mul_(0.5).div_(0.75)
-    except (RuntimeError, TypeError) as error:
-        return str(error).splitlines()[0].rstrip(".")
-    return None
-
-
-def _member(name, group):
-    """The group, the default one for None, of which this rank must be a member."""
-    if not dist.is_initialized():
-        raise RuntimeError(f"{name} needs a process group; call it inside launch(...), or init_process_group first")
-    if group is dist.GroupMember.NON_GROUP_MEMBER:
-        raise ValueError(f"rank {dist.get_rank()} is not in the group it passed to {name}; only members may call it")
-    return group or dist.group.WORLD
 
 
 def _scale(group):

@@ -3,6 +3,7 @@
 ``plain.py`` has it in plain torch.
 """
 
-from ringzero.data_parallel.ddp import DistributedDataParallel, FlatDataParallel, NaiveDataParallel
+from ringzero.data_parallel.ddp import DistributedDataParallel, FlatDataParallel
+from ringzero.data_parallel.naive import NaiveDataParallel
 
 __all__ = ["DistributedDataParallel", "FlatDataParallel", "NaiveDataParallel"]

@@ -1,39 +1,26 @@
 """Data parallel: copies of one model, each rank with its part of the batch, the gradients averaged over ranks.
 
 Copies that start equal and step with the mean of all ranks' gradients stay equal, as one rank with the whole batch.
-Three ways of averaging: each gradient at once, all of them at the end, or in buckets that leave while the backward pass
-still makes the gradients of earlier layers (see ``in_order``). Li et al., "PyTorch Distributed", VLDB 13 (2020).
+Three ways of averaging: each gradient at once (``naive.py``), all of them at the end, or in buckets that leave while
+the backward pass still makes the gradients of earlier layers (see ``in_order``). Li et al., "PyTorch Distributed",
+VLDB 13 (2020).
 """
 
 from collections.abc import Callable, Collection, Iterable
-from contextlib import nullcontext
 from math import inf
 
 import torch
 import torch.distributed as dist
 from torch.nn import Module, Parameter
 
-from ringzero.collectives.torchs import contiguous
 from ringzero.data_parallel import behind
 from ringzero.data_parallel import join as joins
 from ringzero.data_parallel.alike import broadcast_state
 from ringzero.data_parallel.buckets import assign
 from ringzero.data_parallel.in_order import InOrder, Wait, as_on_rank_0
-from ringzero.data_parallel.one_by_one import OneByOne
 from ringzero.data_parallel.replica import Replica
-from ringzero.data_parallel.travel import ByPolicy, CommunicationHook, Hooked, Policy, Start, by_backend, by_ringzero
+from ringzero.data_parallel.travel import CommunicationHook, Compressor, by_backend, by_compressor, by_hook, by_ringzero
 from ringzero.data_parallel.vector import Vector
-
-
-class NaiveDataParallel(OneByOne):
-    """All-reduce each gradient as soon as it is there, and wait for it: a message a parameter, and no overlap."""
-
-    def gradient_ready(self, parameter: Parameter) -> None:
-        gradient = parameter.grad
-        assert gradient is not None
-        gradient.div_(self.group.size())
-        with nullcontext(gradient) if gradient.is_sparse else contiguous(gradient) as numbers:  # laid out as parameters
-            dist.all_reduce(numbers, group=self.group)
 
 
 class FlatDataParallel(Replica):
@@ -70,32 +57,33 @@ class DistributedDataParallel(Replica):
     ``find_unused``    parameters may go without a gradient; otherwise that is a RuntimeError, which names them
     ``unused``         names of parameters that never get one
     ``broadcast_buffers``  whether rank 0's buffers are everyone's before each forward pass that trains
-    ``travel``         another way to the mean than an all-reduce, such as ``unsynced.compression.TopK(0.01)``
+    ``compressor``     another way to the mean than an all-reduce, such as ``unsynced.compression.TopK(0.01)``
 
     ``buckets()`` are the vectors of gradients that travel together, in the order in which they leave.
 
-    Raises ValueError for a ``bucket_cap_mb`` that is not positive, and for a ``travel`` beside an ``algorithm`` or, if
-    it keeps errors, beside ``find_unused``; TypeError for a ``travel`` that is none; and as ``Replica`` does.
+    Raises ValueError for a ``bucket_cap_mb`` that is not positive, and for a ``compressor`` beside an ``algorithm`` or,
+    if it keeps errors, beside ``find_unused``; TypeError for what is no compressor; and as ``Replica`` does.
     """
 
     def __init__(self, module: Module, bucket_cap_mb: float = 25, algorithm: str | None = None,
                  optimizer: torch.optim.Optimizer | None = None, find_unused: bool = False,
                  unused: Collection[str] = (), broadcast_buffers: bool = True,
-                 group: dist.ProcessGroup | None = None, travel: Policy | None = None):  # fmt: skip
+                 group: dist.ProcessGroup | None = None, compressor: Compressor | None = None):  # fmt: skip
         if not bucket_cap_mb > 0:
             raise ValueError(f"bucket_cap_mb is {bucket_cap_mb!r}; give a positive number of MiB")
-        if travel is not None:
-            _check(travel, algorithm, find_unused)
+        if compressor is not None:
+            _check(compressor, algorithm, find_unused)
         super().__init__(module, unused=unused, broadcast_buffers=broadcast_buffers, group=group)
         self.bucket_cap_mb, self.algorithm, self.optimizer = bucket_cap_mb, algorithm, optimizer
-        self.find_unused, self._mean_over = find_unused, self.group.size() if travel is None else 1
-        self._travel: Start = by_backend(self.group) if algorithm is None else by_ringzero(algorithm, self.group)
+        self.find_unused, self.compressor = find_unused, compressor
+        self._with_data, self._is_sum = self.group.size(), compressor is None  # or a mean, and not an exact one
+        self._travel = by_backend(self.group) if algorithm is None else by_ringzero(algorithm, self.group)
         last_layer_first = reversed(self.trained.values())  # as gradients come
         self._in_order = InOrder(
             self.trained, self._cut(last_layer_first), self._start, self._cut_as_rank_0, find_unused
         )
-        if travel is not None:
-            self._travel = ByPolicy(travel, self.group, self._in_order)
+        if compressor is not None:
+            self._travel = by_compressor(compressor, self.group, lambda: self._with_data, self._in_order)
 
     def buckets(self) -> list[Vector]:
         """In the order in which they leave. It waits, after the first pass, to learn that order from rank 0."""
@@ -105,8 +93,13 @@ class DistributedDataParallel(Replica):
         buckets = [self._vector(members) for members in assign(parameters, self.bucket_cap_mb)]
         for bucket in buckets:
             bucket.hold_gradient()
-            bucket.ranks = self._mean_over
+            bucket.ranks = self._divisor
         return buckets
+
+    @property
+    def _divisor(self) -> int:
+        """By what gradients are divided before they leave: hooks and compressors do that themselves."""
+        return self._with_data if self._is_sum else 1
 
     def _cut_as_rank_0(self, came: list[Parameter]) -> Callable[[], list[Vector]]:
         """New buckets, in the order in which rank 0's gradients came."""
@@ -167,12 +160,12 @@ class DistributedDataParallel(Replica):
 
     def _start(self, bucket: Vector) -> Wait:
         if bucket is self.buckets()[-1]:
-            self.marks.put(bucket.gradient, self.group.size() // self._mean_over)
+            self.marks.put(bucket.gradient, self.group.size() // self._divisor)
         return self._travel(bucket)
 
     def _check_last(self) -> None:
-        last, rounded = self._in_order.vectors()[-1].gradient, isinstance(self._travel, Hooked | ByPolicy)
-        self.marks.check(last, rounded, at_once=not self._in_order.order_known)
+        last = self._in_order.vectors()[-1].gradient
+        self.marks.check(last, rounded=not self._is_sum, at_once=not self._in_order.order_known)
 
     def _used_on_any_rank(self) -> set[Parameter]:
         """Parameters without a gradient on any rank keep none, as in one process: the optimizer leaves them alone."""
@@ -200,36 +193,36 @@ class DistributedDataParallel(Replica):
 
     def mean_over(self, ranks: int) -> None:
         """Have gradients divided by ``ranks``, unless that is left to a communication hook."""
-        if isinstance(self._travel, ByPolicy):
-            self._travel.ranks = ranks
-        self._mean_over = 1 if isinstance(self._travel, Hooked | ByPolicy) else ranks
+        self._with_data = ranks
         for bucket in self.buckets():
-            bucket.ranks = self._mean_over
+            bucket.ranks = self._divisor
 
     def register_comm_hook(self, state: object, hook: CommunicationHook) -> None:
         """Have ``hook(state, bucket)`` sum and divide each bucket's gradients; it returns a future of the result.
 
         Takes the hooks of ``torch.distributed.algorithms.ddp_comm_hooks``, and those written for them. Raises
-        RuntimeError if there is one already, or a ``travel``.
+        RuntimeError if there is one already, or a ``compressor``.
         """
-        if isinstance(self._travel, ByPolicy):
-            raise RuntimeError(f"travel={self._travel.policy!r} averages the gradients; leave it out to use a hook")
-        if isinstance(self._travel, Hooked):
+        if self.compressor is not None:
+            raise RuntimeError(f"compressor={self.compressor!r} averages the gradients; leave it out to use a hook")
+        if not self._is_sum:
             raise RuntimeError("register_comm_hook can only be called once, and there is a hook already")
         if not callable(hook):
             raise TypeError(f"Communication hook must be callable: a function of state and bucket, not {hook!r}")
-        self._travel = Hooked(hook, state, self._in_order)
-        self.mean_over(1)  # to divide is the hook's
+        self._travel, self._is_sum = by_hook(hook, state, self._in_order), False
+        self.mean_over(self._with_data)
 
 
-def _check(travel: Policy, algorithm: str | None, find_unused: bool) -> None:
-    """Raise TypeError or ValueError for a ``travel`` that cannot be, or not with the rest."""
-    if not (hasattr(travel, "start") and hasattr(travel, "error_feedback")):
-        raise TypeError(f"travel is {travel!r}; give a compressor, such as TopK(0.01) of ringzero.unsynced.compression")
+def _check(compressor: Compressor, algorithm: str | None, find_unused: bool) -> None:
+    """Raise TypeError or ValueError for a ``compressor`` that cannot be, or not with the rest."""
+    if not (hasattr(compressor, "start") and hasattr(compressor, "error_feedback")):
+        raise TypeError(f"compressor is {compressor!r}; give one of ringzero.unsynced.compression, such as TopK(0.01)")
     if algorithm is not None:
-        raise ValueError(f"algorithm is {algorithm!r}, and travel={travel!r} has its own messages; give one of the two")
-    if find_unused and travel.error_feedback:
         raise ValueError(
-            f"travel={travel!r} keeps errors, and with find_unused=True those of a parameter that no rank uses would "
-            "be lost; take error_feedback=False, or unused=[...] for parameters that never get a gradient"
+            f"algorithm is {algorithm!r}, and compressor={compressor!r} has its own messages; give one of the two"
+        )
+    if find_unused and compressor.error_feedback:
+        raise ValueError(
+            f"compressor={compressor!r} keeps errors, and with find_unused=True those of a parameter that no rank uses "
+            "would be lost; take error_feedback=False, or unused=[...] for parameters that never get a gradient"
         )

@@ -44,7 +44,7 @@ def _weakly(replica: Any) -> Callable[[Parameter], None]:
                 f"the {kind} that averages this gradient is gone; keep it while its module is trained, or call its "
                 "leave() before"
             )
-        replica._hook(parameter)
+        replica.gradient_complete(parameter)
 
     return hook
 

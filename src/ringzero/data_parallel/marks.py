@@ -59,7 +59,7 @@ class Marks:
         owes, self.owes = self.owes, False
         if not all(failed) and any(failed):
             model._forget_gradients()
-            model._end_of_backward()
+            model.end_of_backward()
             names = ", ".join(str(rank) for rank, flag in enumerate(failed) if flag)
             raise RuntimeError(
                 f"a pass of this {model.__class__.__name__} ended with an error on rank {names} and not on the "

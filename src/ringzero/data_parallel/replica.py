@@ -14,7 +14,7 @@ from torch.nn import Module, Parameter
 from torch.utils._pytree import tree_leaves
 
 from ringzero.collectives import event_threads
-from ringzero.data_parallel import structure
+from ringzero.data_parallel import passes, structure
 from ringzero.data_parallel.alike import broadcast_changes, broadcast_state, check_alike, refuse_renormalized
 from ringzero.data_parallel.executor import queue_of
 from ringzero.data_parallel.hooked import hook, leave_earlier_replica, unhook
@@ -23,12 +23,12 @@ from ringzero.data_parallel.join import Joining
 from ringzero.data_parallel.leftovers import holders, refuse_steps, replicas
 from ringzero.data_parallel.marks import Marks
 from ringzero.data_parallel.own_group import OwnGroup, own_group
+from ringzero.data_parallel.passes import NOT_BACKWARD, running_backward
 from ringzero.data_parallel.structure import Structure
 from ringzero.data_parallel.summary import holds
 from ringzero.data_parallel.vector import Vector
 from ringzero.record.eager import not_compiled
 
-running_backward, NOT_BACKWARD = torch._C._current_graph_task_id, -1  # autograd's number of a backward pass
 AVERAGED = (
     torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.complex64, torch.complex128,
 )  # fmt: skip
@@ -89,7 +89,9 @@ class Replica(Module):
         self._task: int | None = None  # the backward pass that is running, by autograd's number
         self._waiting: list[Parameter] = []  # at most one, whose gradient other hooks of the program may still change
         self.marks = Marks(proxy(self))
-        self._in_backward = False  # whether it has brought a gradient; still true later if it ended with an error
+        self.in_backward = (
+            False  # whether a backward pass is running that has brought a gradient, or ended with an error
+        )
         self._has_buffers = False  # those of rank 0, for a forward pass that ended with an error and may come again
         self._stays = False  # whether its gradients stay on this rank for now, as in no_sync
         self.trained: dict[str, Parameter] = {}
@@ -125,7 +127,7 @@ class Replica(Module):
         for leaf in tree_leaves(output):
             if isinstance(leaf, torch.Tensor) and leaf.requires_grad:
                 _ = leaf.grad_fn  # found anew for a view that was written to; without that register_hook would crash
-                leaf.register_hook(self._backward_reaches_output)
+                leaf.register_hook(partial(passes.reaches_output, self))
         return output
 
     def shared(self, named: Iterable[tuple[str, torch.Tensor]]) -> list[torch.Tensor]:
@@ -155,10 +157,10 @@ class Replica(Module):
             )
         if running_backward() == NOT_BACKWARD:
             self.marks.check_last_pass()
-            if self._in_backward and self._stays:  # nothing is on its way: what came stays, as in one process
+            if self.in_backward and self._stays:  # nothing is on its way: what came stays, as in one process
                 self.abandon()
-                self._end_of_backward()
-            elif self._in_backward:
+                self.end_of_backward()
+            elif self.in_backward:
                 self._give_up()
                 raise RuntimeError(
                     f"the last backward pass of this {type(self).__name__} ended with an error; call its zero_grad() "
@@ -168,11 +170,11 @@ class Replica(Module):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients. After a backward pass that ended with an error, all ranks must call it."""
-        if self._in_backward and running_backward() == NOT_BACKWARD:
+        if self.in_backward and running_backward() == NOT_BACKWARD:
             try:
                 self._give_up()
             finally:
-                self._end_of_backward()
+                self.end_of_backward()
         holders.discard(self)
         super().zero_grad(set_to_none)
 
@@ -238,80 +240,9 @@ class Replica(Module):
         finally:
             self._syncing = before
 
-    # A backward pass may run others inside, as with ``checkpoint(use_reentrant=True)``. All count as one: it begins
-    # when the outermost reaches an output of the module, or else a parameter, and ends with it.
+    # ---- backward passes: ``passes.py`` says when they begin and end
 
-    def _backward_reaches_output(self, _gradient: torch.Tensor) -> None:
-        if not self._in_backward and self._task != running_backward():
-            self._task = running_backward()
-            torch.autograd.Variable._execution_engine.queue_callback(self._end_of_task)
-
-    def _hook(self, parameter: Parameter) -> None:  # autograd calls it when parameter.grad is complete
-        if self._syncing or self.hooks_in_no_sync:
-            if self._task is None:  # it came to none of our outputs: the module was called without its wrapper
-                self._backward_reaches_output(parameter)
-                structure.check_wrapped(self)
-            if not self._in_backward:
-                agree, self._weights_agree = self._weights_agree, None
-                if agree is not None:
-                    agree()
-                self.marks.check_last_pass()
-                self._set_in_backward(True)
-                self._stays = not self._syncing
-                holders.add(self)
-                self.backward_begins()
-            # Other hooks of the program come after this one, and may still change the gradient.
-            if self._waiting:
-                self._ready(self._waiting.pop())
-            if len(parameter._post_accumulate_grad_hooks) > 1:
-                self._waiting.append(parameter)
-            else:
-                self._ready(parameter)
-        elif self not in holders:
-            holders.add(self)
-
-    def _ready(self, parameter: Parameter) -> None:
-        self.gradient_ready(parameter)
-
-    def _end_of_task(self) -> None:
-        self._task = None
-        if self._in_backward:
-            if self._waiting:
-                self._ready(self._waiting.pop())
-            holders.discard(self)
-            self._with_a_better_reason(self.all_ready)
-            # After the end of every model in this pass: ranks whose models end in another order would wait for ever.
-            torch.autograd.Variable._execution_engine.queue_callback(self._end_of_pass)
-        elif self._syncing:  # no gradient at all: as with autograd.grad, or because all parameters were replaced
-            structure.check_wrapped(self, at_all_costs=True)
-
-    def _end_of_pass(self) -> None:
-        self._with_a_better_reason(self.backward_over)
-        self._end_of_backward()
-
-    def _with_a_better_reason(self, job: Callable[[], None]) -> None:
-        try:
-            job()
-        except RuntimeError:
-            if self._in_backward:
-                structure.check_gone(self)
-            raise
-
-    @property
-    def in_backward(self) -> bool:
-        """Whether a backward pass is running, or has ended with an error."""
-        return self._in_backward
-
-    def _end_of_backward(self) -> None:
-        self._task = None
-        self._waiting.clear()
-        self.marks.failed = False
-        self._set_in_backward(False)
-
-    def _set_in_backward(self, value: bool) -> None:
-        self._in_backward = value
-        for own in self._own_groups:
-            own.in_use = value
+    gradient_complete, end_of_backward = passes.gradient_complete, passes.end
 
     def backward_begins(self) -> None:
         """Called before the first ``gradient_ready`` of a backward pass."""
@@ -377,7 +308,7 @@ def _copy_of(kind: type[Replica], module: Module) -> Replica:
     copied = kind.__new__(kind)
     Module.__init__(copied)
     copied.module, copied.trained, copied.broadcast_buffers, copied._frozen = module, {}, False, []
-    copied._task, copied._in_backward, copied._syncing, copied.marks = None, False, True, Marks(proxy(copied))
+    copied._task, copied.in_backward, copied._syncing, copied.marks = None, False, True, Marks(proxy(copied))
     copied._hooks = [p.register_post_accumulate_grad_hook(_refuse) for p in module.parameters() if p.requires_grad]
     return copied
 

@@ -1,4 +1,4 @@
-"""How gradients are summed over the ranks: a function of a full vector that begins it, and returns one that waits."""
+"""How gradients are summed over the ranks: a ``Start`` begins it for a full vector, and returns what waits for it."""
 
 from collections.abc import Callable
 from functools import partial
@@ -69,15 +69,12 @@ class Bucket:
 CommunicationHook = Callable[[Any, Any], torch.futures.Future]
 
 
-class Hooked:
+def by_hook(hook: CommunicationHook, state: object, in_order: InOrder) -> Start:
     """As ``hook(state, bucket)`` has it, which returns a future of the mean over the ranks."""
 
-    def __init__(self, hook: CommunicationHook, state: object, in_order: InOrder):
-        self._hook, self._state, self._in_order = hook, state, in_order
-
-    def __call__(self, vector: Vector) -> Wait:
-        bucket = _bucket_of(vector, self._in_order)
-        mean = self._hook(self._state, bucket)
+    def start(vector: Vector) -> Wait:
+        bucket = _bucket_of(vector, in_order)
+        mean = hook(state, bucket)
         if not isinstance(mean, torch._C.Future):  # of which torch.futures.Future is one kind
             raise TypeError(f"the communication hook returned a {type(mean).__name__}; it must return a future")
 
@@ -89,9 +86,11 @@ class Hooked:
 
         return wait
 
+    return start
 
-class Policy(Protocol):
-    """A way to the mean of gradients that is more than a sum, such as those of ``ringzero.unsynced.compression``."""
+
+class Compressor(Protocol):
+    """A way to the mean of gradients with fewer bytes, such as those of ``ringzero.unsynced.compression``."""
 
     error_feedback: bool  # whether what a rank does not send is added to its later gradients
 
@@ -102,14 +101,11 @@ class Policy(Protocol):
         """
 
 
-class ByPolicy:
-    """As ``policy`` has it. ``ranks`` are those that have data."""
-
-    def __init__(self, policy: Policy, group: dist.ProcessGroup, in_order: InOrder):
-        self.policy, self._group, self._in_order, self.ranks = policy, group, in_order, group.size()
-
-    def __call__(self, vector: Vector) -> Wait:
-        return self.policy.start(_bucket_of(vector, self._in_order), self._group, self.ranks)
+def by_compressor(
+    compressor: Compressor, group: dist.ProcessGroup, ranks: Callable[[], int], in_order: InOrder
+) -> Start:
+    """As ``compressor`` has it. ``ranks()`` is how many have data."""
+    return lambda vector: compressor.start(_bucket_of(vector, in_order), group, ranks())
 
 
 def _bucket_of(vector: Vector, in_order: InOrder) -> Bucket:

@@ -24,9 +24,10 @@ from typing import Any
 
 import psutil
 
-from ringzero.ranks import call, node, pool
+from ringzero.ranks import call, node
 from ringzero.ranks.job import Job
 from ringzero.ranks.results import Ranks
+from ringzero.ranks.torchrun import rank_environment
 
 NEW_NETWORK = ("unshare", "--user", "--map-root-user", "--net")
 UNITS = {"bit": 1, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
@@ -119,7 +120,7 @@ class Cluster:
             processes = []
             for number, output in enumerate(outputs):
                 cleanup.callback(output.close)
-                environment = pool.rank_environment(self.world_size, node.INTERFACE)
+                environment = rank_environment(self.world_size, node.INTERFACE)
                 environment |= {"SLURM_NODEID": str(number), "SLURM_NNODES": str(self.nodes)}
                 process = subprocess.Popen(
                     [*self._enter(number), *command],
@@ -188,7 +189,7 @@ def _switch(argument: str, stdin: int) -> subprocess.Popen[str]:
     """Start ``ringzero.ranks.emulated_network`` in a network of its own."""
     return subprocess.Popen(
         [*NEW_NETWORK, sys.executable, "-m", "ringzero.ranks.emulated_network", argument],
-        env=pool.rank_environment(1),
+        env=rank_environment(1),
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

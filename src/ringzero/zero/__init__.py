@@ -18,7 +18,7 @@ passes a step the last bits differ, since stage 1 adds the passes up before it s
 
 from ringzero.zero.checkpoint import Saving, load, save
 from ringzero.zero.file import File
-from ringzero.zero.home import Host
+from ringzero.zero.host import Host
 from ringzero.zero.muon import Muon
 from ringzero.zero.quantised import ZeroPlusPlus
 from ringzero.zero.scaler import GradScaler

@@ -12,27 +12,24 @@ set: the old one or the new one. A file holds pieces of flattened parameters and
 rank reads the pieces that it owns now from the files that have them. All ranks must see the directory.
 """
 
-import hashlib
 import json
 import os
 from datetime import timedelta
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 import torch.distributed as dist
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from ringzero.data_parallel.executor import Done, queue_of
-from ringzero.processes import durable
 from ringzero.zero import state
 from ringzero.zero.model import ZeroModel
+from ringzero.zero.saved_set import MANIFEST, SHARDS, SavedSet, number_of, read_manifest, remove_others, write_file
 from ringzero.zero.together import together
-
-MANIFEST, SHARDS = "manifest.json", "shard-*-*-of-*"
 
 
 class Saving:
@@ -79,7 +76,7 @@ def save(
     def next_number() -> int:
         json.dumps(extra)
         directory.mkdir(parents=True, exist_ok=True)
-        return 1 + max([0, *map(_number, directory.glob(SHARDS))])
+        return 1 + max([0, *map(number_of, directory.glob(SHARDS))])
 
     number, *_ = together(model.group, next_number)
     tensors, about = _untrained(model), ""
@@ -125,14 +122,14 @@ def _write_set(directory, number, ranks, tensors, about, group):
     rank = group.rank()
     path = directory / f"shard-{number}-{rank}-of-{ranks}.safetensors"
     is_copy = rank >= ranks  # where nodes have the same shards, the first writes them
-    files = together(group, lambda: None if is_copy else _write(path, lambda part: save_file(tensors, part)))
+    files = together(group, lambda: None if is_copy else write_file(path, lambda part: save_file(tensors, part)))
 
     def write_manifest() -> Any:
         manifest = json.dumps(json.loads(about) | {"files": files[:ranks]})
-        return _write(directory / MANIFEST, lambda part: part.write_text(manifest))
+        return write_file(directory / MANIFEST, lambda part: part.write_text(manifest))
 
     together(group, lambda: rank or write_manifest())
-    together(group, lambda: rank or _remove_others(directory, number))
+    together(group, lambda: rank or remove_others(directory, number))
 
 
 @torch.no_grad()
@@ -144,28 +141,27 @@ def load(model: ZeroModel, directory: str | os.PathLike) -> Any:
     """
     _end_last_saving(model)
     directory, group = Path(directory), model.group
-    manifest, *others = together(group, lambda: _read_manifest(directory))
+    manifest, *others = together(group, lambda: read_manifest(directory))
     for rank, other in enumerate(others, 1):
         if other != manifest:
             raise ValueError(
                 f"rank {rank} reads another checkpoint in {directory} than rank 0; all must see one directory"
             )
-    mine = manifest["files"][group.rank() :: group.size()]  # each file is looked at by one rank
-    damaged = together(group, lambda: [damage for file in mine if (damage := _damage(directory, file))])
+    saved = SavedSet(directory, manifest)
+    damaged = together(group, lambda: saved.damages(group.rank(), group.size()))  # each file is looked at by one rank
     if any(damaged):
         raise ValueError(f"the checkpoint in {directory} is damaged: {'; '.join(sum(damaged, []))}")
     state.check_fit(_description(model), manifest["model"])
-    opened = cache(lambda i: safe_open(directory / manifest["files"][i]["name"], framework="pt"))
     aliases = state.trained_aliases(model) | state.frozen_aliases(model)
     untrained = {key: value.shape for key, value in state.here(model).items() if key not in aliases}
-    read, names = partial(_read_untrained, manifest, opened), state.names(model)
-    whole, shards = {}, {}
+    names, frozen, whole, shards = state.names(model), model.frozen_shards.vectors, {}, {}
 
     def read_untrained() -> None:
-        whole.update({key: read(key, names.get(key)).view(shape) for key, shape in untrained.items()})
-        shards.update({v: state.shard(v, lambda name, *piece: read(name, name, *piece)) for v in frozen})
+        for key, shape in untrained.items():
+            whole[key] = saved.untrained(key, names.get(key)).view(shape)
+        for vector in frozen:
+            shards[vector] = state.shard(vector, lambda name, *piece: saved.untrained(name, name, *piece))
 
-    frozen = model.frozen_shards.vectors
     together(group, read_untrained)
     state.load_groups(model.optimizer, manifest["groups"])  # the first change
     for key, value in whole.items():
@@ -176,7 +172,7 @@ def load(model: ZeroModel, directory: str | os.PathLike) -> Any:
 
     def take(vector):
         try:
-            states = _read_shards(vector, manifest, opened)
+            states = saved.shards(vector)
         except (OSError, SafetensorError) as error:
             errors.append(f"{error}; only a part of the checkpoint was taken over, so load one again")
             return
@@ -191,21 +187,6 @@ def load(model: ZeroModel, directory: str | os.PathLike) -> Any:
 def _raise(errors):
     if errors:
         raise OSError(errors[0])
-
-
-def _read_manifest(directory):
-    if not (directory / MANIFEST).exists():
-        raise FileNotFoundError(f"there is no checkpoint in {directory}: {MANIFEST} is missing")
-    try:
-        return json.loads((directory / MANIFEST).read_text())
-    except ValueError as error:
-        raise ValueError(f"the checkpoint in {directory} is damaged: {MANIFEST} is not JSON") from error
-
-
-def _remove_others(directory, number):
-    for old in directory.glob(SHARDS):
-        if _number(old) != number:
-            old.unlink()
 
 
 def _description(model):
@@ -267,72 +248,3 @@ def _untrained(model):
     # Those that are tied share memory, which safetensors does not take.
     copied = {f"whole/{name}": value.detach().clone() for name, value in untrained.items() if name not in aliases}
     return {name: value.contiguous() for name, value in copied.items()}
-
-
-def _read_untrained(manifest, opened, key, name, start=0, stop=None):
-    """Elements of what is not trained: from the pieces of the parameter ``name`` if it was sharded."""
-    if name not in manifest["pieces"]:
-        return opened(0).get_tensor(f"whole/{key}").reshape(-1)[start:stop]
-    end = manifest["pieces"][name][-1][2]
-    return _read(manifest, opened, "parameter", name, start, end if stop is None else stop)
-
-
-def _read(manifest, opened, key, name, start, stop):
-    """Elements of the state ``key`` of a parameter, put together from the files' pieces."""
-    return torch.cat(
-        [
-            opened(file).get_slice(f"{key}/{name}")[max(start, begin) - begin : min(stop, end) - begin]
-            for file, begin, end in manifest["pieces"][name]
-            if max(start, begin) < min(stop, end)
-        ]
-    )
-
-
-def _read_shards(vector, manifest, opened):
-    """This rank's shards of a vector's states."""
-
-    def is_there(key, name):
-        file, *_ = manifest["pieces"][name][0]
-        return f"{key}/{name}" in opened(file).keys()  # noqa: SIM118  (it is no dict)
-
-    def read(key, name, start, stop):
-        if not is_there(key, name):  # a parameter that was never stepped
-            return torch.zeros(stop - start)
-        return _read(manifest, opened, key, name, start, stop)
-
-    states = {}
-    for key, kind in manifest["states"].items():
-        have = [name for name in vector.parameters if name in manifest["pieces"] and is_there(key, name)]
-        if have and kind == "sharded":
-            states[key] = state.shard(vector, partial(read, key))
-        elif have:
-            file, *_ = manifest["pieces"][have[0]][0]
-            states[key] = opened(file).get_tensor(f"{key}/{have[0]}")
-    return states
-
-
-def _write(path, write):
-    """Have ``write(part)`` write the file that becomes ``path``. Returns its name, size and hash."""
-    with durable.replacing(path) as part:
-        write(part)
-        return {"name": path.name, "bytes": part.stat().st_size, "sha256": _hash(part)}
-
-
-def _damage(directory, file):
-    """What is wrong with a file of a set, or None."""
-    path = directory / file["name"]
-    if not path.exists():
-        return f"{path.name} is missing"
-    if path.stat().st_size != file["bytes"]:
-        return f"{path.name} has {path.stat().st_size} bytes instead of {file['bytes']}"
-    return None if _hash(path) == file["sha256"] else f"{path.name} is not what was written"
-
-
-def _hash(path):
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _number(path):
-    """The number of the set that a file belongs to."""
-    return int(path.name.split("-")[1])

@@ -9,8 +9,7 @@ from torch.nn import Parameter
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ringzero.data_parallel.buckets import assign
-from ringzero.zero.frozen import FrozenVector
-from ringzero.zero.home import Kept
+from ringzero.zero.host import Kept
 from ringzero.zero.matrices import uncut
 from ringzero.zero.muon import Muon
 from ringzero.zero.optimizers import Groups, by_kind, parameter_groups, to_add
@@ -45,9 +44,9 @@ def vectors_of(model: Any, trained: dict[str, Parameter], groups: Groups) -> lis
 def _vector(model: Any, parameters: Iterable[Parameter], owner: int | None = None) -> ShardedVector:
     return ShardedVector(
         {model._names[p]: p for p in parameters},
-        model.transport_of(owner),
+        model.reduces.owned_by(owner),
+        model.gathers.owned_by(owner),
         model.home,
-        gathers=model.gathers_of(owner),
         dtype=model.mixed_precision,
         own_shard="parameters" not in model.keeps_whole,
         ranks=model.group.size(),
@@ -65,19 +64,21 @@ def frozen_to_shard(model: Any) -> dict[str, Parameter]:
     }
 
 
-def frozen_vectors(model: Any, frozen: Mapping[str, Parameter]) -> list[FrozenVector]:
+def frozen_vectors(model: Any, frozen: Mapping[str, Parameter]) -> list[ShardedVector]:
     """Vectors of ``frozen`` parameters: of each unit, those of one type."""
     names, vectors = {p: name for name, p in frozen.items()}, []
     for part in parameters_of(model.units, model.module, frozen).values():
         for members in assign(part.values(), inf, inf):
             dtype = model.mixed_precision if members[0].is_floating_point() else None
-            vector = FrozenVector(
+            vector = ShardedVector(
                 {names[p]: p for p in members},
-                model.transport_of(None),
+                model.reduces,
+                model.gathers,
                 Kept(model.home),
-                gathers=model.gathers_of(None),
                 dtype=dtype,
                 own_shard=True,
+                ranks=model.group.size(),
+                trained=False,
             )
             vectors.append(vector)
     return vectors
@@ -104,7 +105,7 @@ def add_param_group(model: Any, group: dict) -> None:
     model._train(new)
     model.groups += added
     vectors = vectors_of(model, new, added)
-    model._backward.in_order.add(vectors)
+    model.in_order.add(vectors)
     for of_group, own in added:
         add = type(model.optimizer).add_param_group
         add(model.optimizer, own | {"params": masters(of_group, vectors)})

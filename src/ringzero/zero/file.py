@@ -22,7 +22,7 @@ import torch
 
 from ringzero.data_parallel.executor import Done
 from ringzero.zero import state
-from ringzero.zero.home import Host, step_one
+from ringzero.zero.host import Host, step_one
 from ringzero.zero.records import Records, aligned, aligned_memory
 from ringzero.zero.stored import Stored
 from ringzero.zero.together import together

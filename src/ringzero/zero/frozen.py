@@ -75,30 +75,11 @@ class Frozen:
             del self._kept[name]
 
 
-class FrozenVector(ShardedVector):
-    """Its parameters get no gradient. Its ``master``, which nobody steps, is this rank's shard as it was given."""
-
-    trained = False
-
-    def expect_gradients(self) -> None:
-        self.missing, self.sparse = set(), set()
-
-    def take(self, shard: torch.Tensor) -> None:
-        """From now on ``shard`` is what was given, and what is gathered."""
-        self.master.copy_(shard)
-        self.bring_up_to_date()
-
-    def bring_up_to_date(self) -> None:
-        """The master was written to."""
-        self.home.write_back(self)
-        self.secondary = None
-
-
 class FrozenShards:
     """``parameters``, by name, in the vectors that ``make`` makes of some of them."""
 
     def __init__(self, parameters: Mapping[str, Parameter],
-                 make: Callable[[dict[str, Parameter]], Iterable[FrozenVector]]):  # fmt: skip
+                 make: Callable[[dict[str, Parameter]], Iterable[ShardedVector]]):  # fmt: skip
         self._make, self.vectors = make, list(make(dict(parameters)) if parameters else ())
 
     @property

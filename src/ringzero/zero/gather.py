@@ -19,9 +19,8 @@ from torch.autograd.graph import register_multi_grad_hook, saved_tensors_hooks
 from torch.nn import Module, Parameter
 from torch.utils._pytree import tree_leaves
 
-from ringzero.data_parallel.executor import queue_of
-from ringzero.data_parallel.in_order import Wait, as_on_rank_0
-from ringzero.data_parallel.replica import NOT_BACKWARD, running_backward
+from ringzero.data_parallel.in_order import as_on_rank_0
+from ringzero.data_parallel.passes import NOT_BACKWARD, running_backward
 from ringzero.record.eager import not_compiled
 from ringzero.zero import saved
 from ringzero.zero.compiled import Compiled
@@ -33,19 +32,19 @@ class Call:
 
 
 class Unit:
-    """Vectors that are whole at the same time, from ``unshard`` to ``reshard``; after ``wait`` parameters are there.
+    """Vectors that are whole at the same time, from ``unshard`` to ``reshard``; after ``wait`` they are there.
 
+    ``whole``    whether they are, or are on their way
     ``trained``  whether it has trained parameters
     ``frozen``   whether it has others, which its inputs' gradients need when all of its own have come
     ``reached``  whether a backward pass comes through it
     """
 
     def __init__(self, vectors: list[ShardedVector], gatherer: Gatherer):
-        self.vectors, self.gatherer, self.whole = vectors, gatherer, True
+        self.vectors, self.gatherer, self.whole, self.is_there = vectors, gatherer, True, True
         self.trained = any(vector.trained for vector in vectors)
         self.frozen = not all(vector.trained for vector in vectors)
         self.reached, self._calls = True, WeakSet[Call]()
-        self._arriving: list[Wait] = []  # of the gathers that are on their way
         for vector in vectors:
             saved.remember(self, vector.whole)
 
@@ -53,13 +52,20 @@ class Unit:
         """Begin to gather."""
         self.whole = True
         for vector in self.vectors:
-            vector.make_whole()
-            queue = queue_of(vector.gathers.group, vector.whole.device)
-            self._arriving.append(queue.submit(vector.gather).result)
+            vector.unshard()
 
-    @property
-    def is_there(self) -> bool:
-        return self.whole and not self._arriving
+    def wait(self) -> None:
+        if self.whole and not self.is_there:
+            for vector in self.vectors:
+                vector.wait()
+            self.is_there = True
+
+    def reshard(self) -> None:
+        self.wait()
+        if self.whole:
+            for vector in self.vectors:
+                vector.reshard()
+            self.whole = self.is_there = False
 
     def watch_inputs(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """Stay whole in the backward pass until the gradients of these inputs come. Returns what takes their place.
@@ -87,20 +93,6 @@ class Unit:
         """Free what the backward pass needs no more."""
         if not self._calls and not any(vector.missing for vector in self.vectors):
             self.reshard()
-
-    def wait(self) -> None:
-        if self._arriving:
-            for vector, arrives in zip(self.vectors, self._arriving, strict=True):
-                arrives()
-                vector.show_whole()
-            self._arriving = []
-
-    def reshard(self) -> None:
-        self.wait()
-        if self.whole:
-            for vector in self.vectors:
-                vector.free_whole()
-            self.whole = False
 
 
 class Gatherer:

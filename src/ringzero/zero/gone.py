@@ -11,7 +11,7 @@ import torch
 from torch.nn import Parameter
 from torch.utils._pytree import tree_leaves
 
-from ringzero.data_parallel.replica import NOT_BACKWARD, running_backward
+from ringzero.data_parallel.passes import NOT_BACKWARD, running_backward
 
 # What may be asked of a parameter that is not there. What is computed with its values is refused.
 _ABOUT_IT = {

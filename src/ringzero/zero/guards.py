@@ -5,10 +5,14 @@ from typing import Any
 import torch
 
 from ringzero.data_parallel.structure import Structure
+from ringzero.zero.gone import InShards
+from ringzero.zero.vector import ShardedVector
 
 
-def check_options(mixed_precision: torch.dtype | None, bucket_cap_mb: float) -> None:
-    """Raise ValueError for what a ``ZeroModel`` does not take."""
+def check_options(mixed_precision: torch.dtype | None, bucket_cap_mb: float, travel: Any) -> None:
+    """Raise ValueError or TypeError for what a ``ZeroModel`` does not take."""
+    if travel is not None and not hasattr(travel, "transport"):
+        raise TypeError(f"travel is {travel!r}; give zero.Hybrid() or zero.ZeroPlusPlus()")
     if mixed_precision not in (None, torch.bfloat16, torch.float16):
         raise ValueError(f"mixed_precision is {mixed_precision}; take torch.bfloat16 or torch.float16")
     if not bucket_cap_mb > 0:
@@ -20,7 +24,7 @@ def heed_program(model: Any, step: bool = False) -> None:
 
     With ``step`` no backward pass is going on.
     """
-    forgot = [vector.heed_program(step) for vector in model.vectors()]
+    forgot = [_heed(vector, step) for vector in model.vectors()]
     if any(forgot) and model.in_join:
         raise RuntimeError(
             "inside join gradients were forgotten without the ranks that are out of data; call the zero_grad() of "
@@ -42,7 +46,7 @@ def check_unchanged(model: Any) -> None:
         changed = [name for name, parameter in model.trained.items() if now.get(name) is not parameter]
         if not changed:
             model.as_sharded = Structure(model.module)
-    changed += [name for vector in (*model.vectors(), *model.frozen_shards.vectors) for name in vector.changed()]
+    changed += [name for vector in (*model.vectors(), *model.frozen_shards.vectors) for name in _changed(vector)]
     if changed:
         raise RuntimeError(
             f"{', '.join(changed)} changed since the model was sharded: replaced, or overwritten where the "
@@ -58,7 +62,7 @@ def check_may_leave(model: Any) -> None:
             f"gradients in this {kind} wait for a step, and would be lost; call its step(), or its "
             "zero_grad(), before you leave it or wrap the module again"
         )
-    if lost := [name for vector in vectors for name in vector.overwritten()]:
+    if lost := [name for vector in vectors for name in _overwritten(vector)]:
         raise RuntimeError(
             f"{', '.join(lost)} overwritten since the model was sharded, where the optimizer has a copy that would "
             f"come back now; use the load_state_dict() of the {kind}, not of its module"
@@ -88,3 +92,60 @@ def no_optimizer(model: Any) -> TypeError:
         f"a {type(model).__name__} is no optimizer, and each rank has other gradients; schedulers take "
         "model.optimizer, and scaled losses ringzero.zero.GradScaler"
     )
+
+
+# ---- of one vector
+
+
+def _heed(vector: ShardedVector, step: bool) -> bool:
+    """Take in what the program did to ``grad`` of the parameters; with ``step`` no backward pass adds to it.
+
+    If all are gone, as after ``module.zero_grad()``, so is the gradient. Returns whether it was forgotten. Raises
+    RuntimeError, with a name, for a ``grad`` of the program's own that would be left out of a step, and if the
+    program forgot some of the vector's gradients: it is stepped as one.
+    """
+    with torch._C.DisableTorchFunctionSubclass():
+        grads = [parameter.grad for parameter in vector.parameters.values()]
+    if vector.mark_of_master is not None and vector.master.grad is not vector.mark_of_master:
+        grads = [vector.master.grad] * len(grads)  # what the program did to the shard's it did to all
+    held = vector.holds_sums or bool(vector.added)
+    in_shards = [isinstance(grad, InShards) for grad in grads]
+    if all(in_shards) if held else not (step and any(grad is not None for grad in grads)):
+        return False
+    names = list(vector.parameters)
+    own = [n for n, g, here in zip(names, grads, in_shards, strict=True) if not here and g is not None]
+    if step and own:
+        raise RuntimeError(
+            f"the program set the gradient of {', '.join(own)}, and the step would leave it out: a ZeRO model "
+            "steps with what backward() brought, reduced to shards. Have backward() of a loss bring it"
+        )
+    if any(in_shards):
+        gone = ", ".join(name for name, here in zip(names, in_shards, strict=True) if not here)
+        kept = names[in_shards.index(True)]
+        raise RuntimeError(
+            f"the program took away the gradient of {gone}, and not that of {kept}, which travels with it; call "
+            "the model's zero_grad() to forget all, or freeze parameters that should stay as they are"
+        )
+    vector.forget_gradient()
+    if vector.mark_of_master is not None:
+        vector.mark_master()
+    return True
+
+
+def _changed(vector: ShardedVector) -> list[str]:
+    """Names of parameters whose values the next step would lose.
+
+    These are not views of ``whole`` any more, or were written to in place while another copy, the master or this
+    rank's own shard, is the one that counts.
+    """
+    here = vector.whole.untyped_storage().data_ptr()
+    with torch._C.DisableTorchFunctionSubclass():  # ``Gone`` would look at each access
+        moved = [name for name, p in vector.parameters.items() if p.untyped_storage().data_ptr() != here]
+        return [*moved, *(name for name in _overwritten(vector) if name not in moved)]
+
+
+def _overwritten(vector: ShardedVector) -> list[str]:
+    """Names of parameters that were written to in place while another copy is the one that counts."""
+    if not vector.master_has_own_memory:
+        return []
+    return [name for name, p in vector.parameters.items() if p._version != vector.versions[name]]

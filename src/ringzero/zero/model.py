@@ -12,7 +12,7 @@ A model is put together from parts:
 |-----------------|--------------------------------------------------------------------------------|
 | a stage         | what stays whole on every rank                                                 |
 | `ShardedVector` | which memory holds parameters, gradients, and this rank's shards of them       |
-| `Backward`      | when a vector of gradients is reduced, and freed                               |
+| `backward.py`   | when a vector of gradients is reduced, and freed                               |
 | `Gatherer`      | when parameters that do not stay whole are gathered, and freed                 |
 | `Transport`     | how a vector is reduced or gathered: `transport.py`, `two_level.py`, ...       |
 | `Device`, ...   | where the optimizer's copy of the parameters lives and steps: `home.py`        |
@@ -36,8 +36,8 @@ from ringzero.data_parallel.alike import broadcast_state
 from ringzero.data_parallel.replica import Replica
 from ringzero.data_parallel.structure import Structure
 from ringzero.record.eager import not_compiled
-from ringzero.zero import clipping, cut, guards, state, stepping
-from ringzero.zero.backward import Backward
+from ringzero.zero import backward, clipping, cut, guards, state, stepping
+from ringzero.zero.failed import Word
 from ringzero.zero.frozen import Frozen, FrozenShards
 from ringzero.zero.gather import Gatherer
 from ringzero.zero.home import Device
@@ -49,8 +49,8 @@ from ringzero.zero.optimizers import (
     sharded_keys,
 )
 from ringzero.zero.summary import holds
-from ringzero.zero.transport import flat
-from ringzero.zero.two_level import Policy, transports
+from ringzero.zero.transport import Transport, transport_in
+from ringzero.zero.two_level import Travel
 from ringzero.zero.vector import ShardedVector
 
 
@@ -91,33 +91,34 @@ class ZeroModel(Replica):
                  groups: Iterable[dict] | None = None, mixed_precision: torch.dtype | None = None,
                  elementwise: bool = False, bucket_cap_mb: float = 25, units: Iterable[Module] | None = None,
                  find_unused: bool = False, unused: Collection[str] = (), broadcast_buffers: bool = True,
-                 algorithm: str | None = None, travel: Policy | None = None, home: Device | None = None,
+                 algorithm: str | None = None, travel: Travel | None = None, home: Device | None = None,
                  group: dist.ProcessGroup | None = None, **options: Any):  # fmt: skip
         check_optimizer(optimizer, elementwise)
-        guards.check_options(mixed_precision, bucket_cap_mb)
+        guards.check_options(mixed_precision, bucket_cap_mb, travel)
         module, groups = as_module(module, groups)
         refuse_other_optimizers(ZeroModel)
         super().__init__(module, unused=unused, broadcast_buffers=broadcast_buffers, group=group)
         self.unused, self.find_unused, self.mixed_precision = unused, find_unused, mixed_precision
         self.optimizer_of = partial(optimizer, **options)
         self.groups = cut.grouped(self, groups, self.trained)
-        whole, device = "parameters" in self.keeps_whole, next(iter(self.trained.values())).device
+        whole = "parameters" in self.keeps_whole
         if travel is not None and self.keeps_whole and not travel.for_all_stages:
             raise ValueError(f"{type(travel).__name__} gathers parameters before each use; take ZeroStage3")
-        in_group = partial(flat, device=device, algorithm=algorithm)
-        self.transports = partial(transports, travel, new_group=self._new_group, flat=in_group)
-        self.transport_of = self.gathers_of = self.transports(group=self.group, gathers=whole)
-        self.shard_group = self.transport_of(None).group  # of the ranks that have shards of one copy
+        self.travel, self.algorithm = travel, algorithm
+        self.reduces = self._transport(self.group, gathers=whole)
+        self.gathers = self.reduces if whole else self._transport(self._new_group(self.group), reduces=False)
+        self.shard_group = self.reduces.group  # of the ranks that have shards of one copy
         self.home = home or Device()
         elements = sum(parameter.numel() for parameter in self.trained.values())
         self.home.check(self, chunk_bounds(elements, self.shard_group.size())[1])
         self.units, self.bucket_cap_mb = None if units is None else list(units), bucket_cap_mb
         vectors = cut.vectors_of(self, self.trained, self.groups)
-        self._backward = Backward(self, vectors)
+        self.in_order, self.word = backward.in_order(self, vectors), Word(self._own_groups[0])
         self.needs_scaling, self.is_unscaled = mixed_precision is torch.float16, False  # since ``zero_grad``
         self.gradients_wait = False  # whether there are gradients since the last step
-        self._inside_nodes = False  # whether passes are reduced inside nodes alone, where there are some
-        self.inside_nodes_forward = False  # the same when the last forward pass began
+        # Whether gradients are reduced inside nodes alone, where there are some: in passes that begin now, as in
+        # ``no_sync``; in the present backward pass; and in that of the last forward pass
+        self.no_sync_inside_nodes = self.reduces_inside_nodes = self.inside_nodes_forward = False
         self.frozen_shards = FrozenShards({} if whole else cut.frozen_to_shard(self), partial(cut.frozen_vectors, self))
         self.frozen: Frozen | None = None
         if mixed_precision is not None:  # buffers may need their precision, such as angles
@@ -133,7 +134,22 @@ class ZeroModel(Replica):
 
     def vectors(self) -> list[ShardedVector]:
         """In the order in which they are reduced. It waits, after the first pass, to learn that order from rank 0."""
-        return self._backward.in_order.vectors()
+        return self.in_order.vectors()
+
+    @property
+    def reduces_after_all_gathers(self) -> bool:
+        """Whether no gradient is reduced in a backward pass before its last gather has started.
+
+        Ranks that use different units come to a reduction after different gathers. Then each would wait for the other.
+        """
+        return self.gatherer is not None and self.find_unused
+
+    def _transport(self, group: dist.ProcessGroup, reduces: bool = True, gathers: bool = True) -> Transport:
+        """How vectors travel in ``group``, to reduce them, to gather them or both."""
+        within = partial(transport_in, device=next(iter(self.trained.values())).device, algorithm=self.algorithm)
+        if self.travel is None:
+            return within(group)
+        return self.travel.transport(group, self._new_group, within, reduces, gathers)
 
     @property
     def sharded_keys(self) -> dict[str, set[str]]:
@@ -146,8 +162,8 @@ class ZeroModel(Replica):
     @not_compiled
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         self._check_usable()
-        self._backward.owe_nothing()
-        self.inside_nodes_forward = self._inside_nodes
+        self.owe_nothing()
+        self.inside_nodes_forward = self.no_sync_inside_nodes
         guards.check_unchanged(self)
         if self.mixed_precision is not None:
             args, kwargs = tree_map(self._cast, (args, kwargs))
@@ -164,33 +180,19 @@ class ZeroModel(Replica):
         Where gradients do not stay whole there is nothing to add to, so every pass is reduced and shards add up: with
         ``travel=Hybrid()`` inside nodes alone, and the next pass outside takes the sum across nodes.
         """
-        before, self._inside_nodes = self._inside_nodes, "gradients" not in self.keeps_whole
+        before, self.no_sync_inside_nodes = self.no_sync_inside_nodes, "gradients" not in self.keeps_whole
         try:
-            with nullcontext() if self._inside_nodes else super().no_sync():
+            with nullcontext() if self.no_sync_inside_nodes else super().no_sync():
                 yield
         finally:
-            self._inside_nodes = before
+            self.no_sync_inside_nodes = before
 
-    def backward_begins(self) -> None:
-        self.heed_program()
-        self.announce(*("backward_without_data", self._inside_nodes) if self._syncing else ("only_agree",))
-        self._backward.begins(self._syncing, self._inside_nodes)
-
-    def gradient_ready(self, parameter: Parameter) -> None:
-        self._backward.gradient_ready(parameter)
-
-    def all_ready(self) -> None:
-        self._backward.all_ready(self._stays)
-
-    def backward_over(self) -> None:
-        if not self._stays:
-            self._backward.over()
-
-    def abandon(self) -> None:
-        self._backward.abandon(self._stays)
+    backward_begins, gradient_ready, all_ready = backward.backward_begins, backward.gradient_ready, backward.all_ready
+    backward_over, abandon, owe_nothing = backward.backward_over, backward.abandon, backward.owe_nothing
+    backward_without_data = backward.backward_without_data
 
     def _who_failed(self, device: torch.device) -> list[bool]:
-        return self._backward.who_failed() or super()._who_failed(device)
+        return backward.who_failed(self) or super()._who_failed(device)
 
     def heed_program(self, step: bool = False) -> None:
         self.marks.check_last_pass()
@@ -202,10 +204,6 @@ class ZeroModel(Replica):
             vector.forget_gradient()
 
     # ---- ranks with different amounts of data
-
-    def backward_without_data(self, inside_nodes: bool) -> None:
-        self._stays = False
-        self._backward.without_data(inside_nodes)
 
     def only_agree(self) -> None:
         """Other ranks add up gradients in no_sync, and know now how many have data."""

@@ -5,7 +5,9 @@
     zero.step()
 
 One backward pass a step, on the default process group, in the model's own types; every trained parameter gets a
-gradient. Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", SC 2020.
+gradient. Frozen parameters stay whole on every rank (the library's stage 3 shards them, too).
+
+Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", SC 2020.
 """
 
 from functools import partial

@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 
 from ringzero.collectives.formats import Blocks, Float, Format, chunks_of, encoded, to_all, to_owners
-from ringzero.zero.transport import Flat, OfOwner, Transport
+from ringzero.zero.transport import Transport
 from ringzero.zero.two_level import NewGroup, levels
 
 FORMATS: dict[str, Callable[[int], Format]] = {
@@ -59,27 +59,19 @@ class ZeroPlusPlus:
         if self.block < 2 or self.block % 2:
             raise ValueError(f"block is {self.block!r}; give an even number of elements: two int4 share a byte")
 
-    def travel(
-        self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat, reduces: bool = True, gathers: bool = True
-    ) -> OfOwner:
+    def transport(self, group: dist.ProcessGroup, new_group: NewGroup, within: Callable[[dist.ProcessGroup], Transport],
+                  reduces: bool, gathers: bool) -> Transport:  # fmt: skip
         node, across = levels(group, self.ranks_per_node)
         weights, gradients = (
             None if name is None else FORMATS[name](self.block) for name in (self.weights, self.gradients)
         )
-        exchanges = [new_group(node), new_group(across)] if gradients is not None and reduces else []
-        in_node = flat(new_group(node), None) if self.secondary and gathers else None
-
-        def of_owner(owner: int | None) -> Transport:
-            travels = flat(group, owner)
-            if owner is not None:
-                return travels
-            if gradients is not None:
-                travels = travels._replace(reduce=partial(_reduce, gradients, group, exchanges))
-            if weights is not None:
-                travels = travels._replace(gather=partial(_gather, weights, group, travels.gather))
-            return travels._replace(in_node=in_node)
-
-        return of_owner
+        travels = within(group)
+        if gradients is not None and reduces:
+            exchanges = [new_group(node), new_group(across)]
+            travels = travels._replace(reduce=partial(_reduce, gradients, group, exchanges))
+        if weights is not None:
+            travels = travels._replace(gather=partial(_gather, weights, group, travels.gather))
+        return travels._replace(in_node=within(new_group(node)) if self.secondary and gathers else None)
 
 
 def _gather(

@@ -1,7 +1,8 @@
 """What asks for a unit of stage 3 in a backward pass: its parameters' gradients, and what autograd saved of its memory.
 
-Hooks on what a unit returns have it gathered, too. But something may leave the unit by another way, such as an
-attribute; and a parameter's gradient is put beside the parameter, so that it must have its size.
+Hooks on what a unit returns have it gathered, too: a function of the program's own may keep a parameter without a word
+to autograd. But something may leave the unit by another way, such as an attribute; and a parameter's gradient is put
+beside the parameter, so that it must have its size.
 """
 
 from collections.abc import Callable

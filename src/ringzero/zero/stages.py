@@ -74,10 +74,6 @@ class ZeroStage3(ZeroModel):
             raise ValueError(f"prefetch is {prefetch}; give a number of units, 0 or more")
         super().__init__(module, optimizer, units=chosen, **options)
         self.prefetch = prefetch if window is None else window - 1
-        gathers_in = self._new_group(self.group)  # they need not queue behind reductions
-        self.gathers_of = self.transports(group=gathers_in, reduces=False)
-        for vector in (*self.vectors(), *self.frozen_shards.vectors):
-            vector.gathers = self.gathers_of(vector.layout.owner)
         self._make_gatherer()
         if units is None and self.group.rank() == 0:
             print(f"ZeroStage3 gathers, by units and their parameters: {in_words(self._parts())}", file=sys.stderr)

@@ -48,7 +48,7 @@ def step_with(model: Any, options: list[dict]) -> None:
 @torch.no_grad()
 def _step(model: Any) -> None:
     model._check_usable()
-    model._backward.owe_nothing()
+    model.owe_nothing()
     guards.check_unchanged(model)
     model.heed_program(step=True)
     model.heed_data()
@@ -77,8 +77,7 @@ def change(model: Any, of_vector: Callable[[ShardedVector], None]) -> None:
 def share(model: Any) -> None:
     """Bring the module's parameters up to date with what the ranks' optimizers hold."""
     for vector in model.vectors():
-        model.home.write_back(vector)
-        vector.secondary = None
+        vector.bring_up_to_date()
         if "parameters" in model.keeps_whole:
             vector.gather()
 

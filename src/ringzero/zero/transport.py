@@ -34,14 +34,15 @@ class Transport(NamedTuple):
     across: Callable[[torch.Tensor], object] | None = None
     in_node: "Transport | None" = None
 
+    def owned_by(self, owner: int | None) -> "Transport":
+        """How a vector travels that rank ``owner`` has alone; None for one that all ranks share."""
+        if owner is None:
+            return self
+        to_owner = partial(_reduce_to, owner, self.group)
+        return self._replace(reduce=to_owner, gather=partial(broadcast, root=owner, group=self.group), in_node=None)
 
-OfOwner = Callable[[int | None], Transport]  # of vectors that one rank owns alone, or all ranks do
-Flat = Callable[[dist.ProcessGroup, int | None], Transport]  # how vectors travel inside a group
 
-
-def flat(
-    group: dist.ProcessGroup, owner: int | None = None, *, device: torch.device, algorithm: str | None = None
-) -> Transport:
+def transport_in(group: dist.ProcessGroup, device: torch.device, algorithm: str | None = None) -> Transport:
     """How vectors on ``device`` travel in ``group``: see ``ZeroModel``. ValueError for an unknown ``algorithm``."""
     if algorithm is None:  # what is fastest
         on_nccl = wire.goes_in_groups(group, device.type == "cuda") and not needs_the_host(device, group)
@@ -49,8 +50,6 @@ def flat(
     ours = [name for name in ALGORITHMS["reduce_scatter"] if name in ALGORITHMS["all_gather"]]
     if algorithm not in (*ours, BACKEND):
         raise ValueError(f"algorithm is {algorithm!r}; take one of {', '.join(map(repr, [*ours, BACKEND]))}")
-    if owner is not None:
-        return Transport(group, partial(_reduce_to, owner, group), partial(broadcast, root=owner, group=group))
     if algorithm == BACKEND:
         return Transport(group, partial(_backends_reduce, group), partial(_backends_gather, group))
     return Transport(

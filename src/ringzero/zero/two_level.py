@@ -8,7 +8,6 @@ of several micro-batches only that of their sum: passes in ``no_sync`` are reduc
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
@@ -16,27 +15,22 @@ import torch
 import torch.distributed as dist
 
 from ringzero.collectives import all_reduce
-from ringzero.zero.transport import Flat, OfOwner, Transport
+from ringzero.zero.transport import Transport
 
 NewGroup = Callable[[dist.ProcessGroup], dist.ProcessGroup]  # of the same ranks, for one model alone
 
 
-class Policy(Protocol):
+class Travel(Protocol):
     """How vectors travel in a group: ``Hybrid`` and ``ZeroPlusPlus``."""
 
     for_all_stages: bool  # or for stage 3 alone
 
-    def travel(
-        self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat, reduces: bool = True, gathers: bool = True
-    ) -> OfOwner:
-        """How vectors travel in ``group``, on groups that ``new_group`` makes, to reduce, to gather or both."""
+    def transport(self, group: dist.ProcessGroup, new_group: NewGroup, within: Callable[[dist.ProcessGroup], Transport],
+                  reduces: bool, gathers: bool) -> Transport:  # fmt: skip
+        """In ``group``: on groups that ``new_group`` makes, ``within`` which vectors travel as in stages without this.
 
-
-def transports(
-    travel: Policy | None, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat, **what: bool
-) -> OfOwner:
-    """Those of ``travel``, or ``flat`` ones if there is no such policy."""
-    return partial(flat, group) if travel is None else travel.travel(group, new_group, flat, **what)
+        It need not be able to reduce or to gather where it is not asked to.
+        """
 
 
 class Levels(NamedTuple):
@@ -86,12 +80,11 @@ class Hybrid:
     ranks_per_node: int | None = None
     for_all_stages: ClassVar = True
 
-    def travel(
-        self, group: dist.ProcessGroup, new_group: NewGroup, flat: Flat, reduces: bool = True, gathers: bool = True
-    ) -> OfOwner:
+    def transport(self, group: dist.ProcessGroup, new_group: NewGroup, within: Callable[[dist.ProcessGroup], Transport],
+                  reduces: bool, gathers: bool) -> Transport:  # fmt: skip
         node, across = levels(group, self.ranks_per_node)
-        inside, across = new_group(node), new_group(across) if reduces else across
-        return lambda owner: replicated(flat(inside, owner), across)
+        inside = within(new_group(node))
+        return replicated(inside, new_group(across)) if reduces else inside
 
 
 def replicated(inside: Transport, across: dist.ProcessGroup) -> Transport:

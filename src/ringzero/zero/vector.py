@@ -1,12 +1,15 @@
 """A sharded vector: parameters that travel together, their gradients, and the shards of both that this rank owns."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.nn import Parameter
 
+from ringzero.data_parallel.executor import Done, queue_of
+from ringzero.data_parallel.in_order import Wait
 from ringzero.data_parallel.vector import Vector, dense
 from ringzero.record.memory import label
 from ringzero.zero.gone import InShards, give_back, take_away
@@ -27,22 +30,22 @@ class ShardedVector(Vector):
     ``of_node``    the same of passes in ``no_sync`` that were reduced inside the node alone, summed; or None
     ``secondary``  this rank's part of the parameters when only its node shares them, for ``in_node``; or None
 
-    It is reduced by ``transport``, and gathered by ``gathers`` if that is another one. It is cut among the ranks of the
-    transport's group, which may be some of the ``ranks``; with an ``owner`` it is that rank's.
+    ``reduces`` and ``gathers`` are the transports by which it is reduced and gathered: in stage 3 two, so that gathers
+    need not queue behind reductions. It is cut among the ranks of a transport's group, which may be some of the
+    ``ranks``; with an ``owner`` it is that rank's. One that is not ``trained`` gets no gradients, and nobody steps its
+    master: that is this rank's shard as it was given.
     """
 
-    trained = True  # whether gradients come
-
-    def __init__(self, parameters: Mapping[str, Parameter], transport: Transport, home: Any, *,
-                 gathers: Transport | None = None, dtype: torch.dtype | None = None, own_shard: bool = False,
-                 ranks: int | None = None, owner: int | None = None):  # fmt: skip
-        group = transport.group
+    def __init__(self, parameters: Mapping[str, Parameter], reduces: Transport, gathers: Transport, home: Any, *,
+                 dtype: torch.dtype | None, own_shard: bool, ranks: int, owner: int | None = None,
+                 trained: bool = True):  # fmt: skip
+        group, self.trained = reduces.group, trained
         self.reduced: torch.Tensor | None = None
         self.of_node: torch.Tensor | None = None
         self._earlier: tuple[torch.Tensor | None, ...] = ()  # what a reduction that is on its way adds to
         self.added: set[Parameter] = set()  # whose gradients are in ``gradient`` and not in ``reduced`` yet
-        super().__init__(parameters, ranks or group.size())
-        self.transport, self.gathers, self.home = transport, gathers or transport, home
+        super().__init__(parameters, ranks)
+        self.reduces, self.gathers, self.home = reduces, gathers, home
         shapes = tuple((name, tuple(p.shape)) for name, p in self.parameters.items())
         self.layout = Layout(shapes, group.size(), owner)
         self.owned = self.layout.shard(group.rank())
@@ -51,13 +54,14 @@ class ShardedVector(Vector):
         self.shard = home.shard(self.whole[self.owned], own_shard)
         self.own_shard = own_shard
         self.master = home.master(original[self.owned], self.shard)
-        self._mark_of_master: InShards | None = None
+        self.mark_of_master: InShards | None = None
         self.master_has_own_memory = own_shard or not _share_memory(self.master, self.whole)
         self.secondary: torch.Tensor | None = None
         self.used = False  # whether a gradient came since ``forget_gradient``, on this rank or on another
         self._nothing = self.whole.new_empty(0)
+        self._arriving: Done | None = None  # a gather that is on its way
         self._note_versions()
-        self.show_whole()
+        self._show_whole()
         if self.master_has_own_memory and not own_shard:
             for parameter in self._shapes:
                 watch(parameter)
@@ -65,7 +69,7 @@ class ShardedVector(Vector):
 
     @property
     def group(self) -> dist.ProcessGroup:
-        return self.transport.group
+        return self.reduces.group
 
     @property
     def holds_sums(self) -> bool:
@@ -75,49 +79,17 @@ class ShardedVector(Vector):
     def expect_gradients(self) -> None:
         """A backward pass begins: every gradient is still missing, and autograd may put it where it likes."""
         super().expect_gradients()
+        if not self.trained:
+            self.missing = set()
         with torch._C.DisableTorchFunctionSubclass():  # ``Gone`` would look at each access
             for parameter in self._shapes:
                 if isinstance(parameter.grad, InShards):
                     parameter.grad = parameter.grad.begins()
 
-    def heed_program(self, step: bool = False) -> bool:
-        """Take in what the program did to ``grad`` of the parameters; with ``step`` no backward pass adds to it.
-
-        If all are gone, as after ``module.zero_grad()``, so is the gradient. Returns whether it was forgotten. Raises
-        RuntimeError, with a name, for a ``grad`` of the program's own that would be left out of a step, and if the
-        program forgot some of the vector's gradients: it is stepped as one.
-        """
-        with torch._C.DisableTorchFunctionSubclass():
-            grads = [parameter.grad for parameter in self._shapes]
-        if self._mark_of_master is not None and self.master.grad is not self._mark_of_master:
-            grads = [self.master.grad] * len(grads)  # what the program did to the shard's it did to all
-        held = self.holds_sums or bool(self.added)
-        in_shards = [isinstance(grad, InShards) for grad in grads]
-        if all(in_shards) if held else not (step and any(grad is not None for grad in grads)):
-            return False
-        names = list(self.parameters)
-        own = [n for n, g, here in zip(names, grads, in_shards, strict=True) if not here and g is not None]
-        if step and own:
-            raise RuntimeError(
-                f"the program set the gradient of {', '.join(own)}, and the step would leave it out: a ZeRO model "
-                "steps with what backward() brought, reduced to shards. Have backward() of a loss bring it"
-            )
-        if any(in_shards):
-            gone = ", ".join(name for name, here in zip(names, in_shards, strict=True) if not here)
-            kept = names[in_shards.index(True)]
-            raise RuntimeError(
-                f"the program took away the gradient of {gone}, and not that of {kept}, which travels with it; call "
-                "the model's zero_grad() to forget all, or freeze parameters that should stay as they are"
-            )
-        self.forget_gradient()
-        if self._mark_of_master is not None:
-            self.mark_master()
-        return True
-
     def put(self, parameter: Parameter) -> None:
         """Add ``parameter.grad`` to ``gradient`` and forget it; none counts as zeros."""
         if self.holds_sums and not self.added:
-            self.free_gradient()  # a second backward pass before a step: ``reduced`` adds up
+            self._free_gradient()  # a second backward pass before a step: ``reduced`` adds up
         if self.gradient is None:
             label(self.hold_gradient(), "gradients")
         if parameter not in self.added and self.views[parameter].dtype == self.whole.dtype:
@@ -143,10 +115,10 @@ class ShardedVector(Vector):
 
     def mark_master(self) -> None:
         """Have whoever looks at ``master.grad`` be told, too."""
-        mark = self._mark_of_master
+        mark = self.mark_of_master
         if mark is None or mark.shape != self.master.shape:  # one in a file is empty
             mark = InShards.of(f"a shard of {', '.join(self.parameters)}", self.master, self.master.shape)
-        self.master.grad = self._mark_of_master = mark
+        self.master.grad = self.mark_of_master = mark
 
     def _mark(self, parameter: Parameter) -> None:
         """Have whoever looks at ``parameter.grad`` be told where the gradient is."""
@@ -156,22 +128,24 @@ class ShardedVector(Vector):
         with torch._C.DisableTorchFunctionSubclass():  # autograd wants it to have the size of the parameter
             parameter.grad = InShards.of(self._in_shards[parameter].whose, self._nothing, (0,))
 
-    def convert_gradient(self) -> None:
-        """Have ``gradient`` be of the type in which it travels."""
-        if self.gradient is not None and self.gradient.dtype != self.whole.dtype:
-            self._hold_as(self.whole.dtype)
-
-    def reduce(self, arrived: Callable[[torch.Tensor], object] | None = None, inside_alone: bool = False) -> None:
-        """Add this rank's shard of the sum of all ranks' ``gradient`` to ``reduced``; the rest of it is worthless.
+    def reduce(self, inside_alone: bool, arrived: Callable[[torch.Tensor], object] | None, frees: bool) -> Wait:
+        """Begin to add this rank's shard of the sum of all ranks' ``gradient`` to ``reduced``. Returns what waits.
 
         With ``inside_alone`` add that of the node's sum to ``of_node``; the next pass without it takes all of these
-        across. ``arrived`` is shown the shard first, or then its first number, summed over all ranks.
+        across. ``arrived`` is shown the shard first, or then its first number, summed over all ranks. ``gradient`` is
+        worthless then; what ``frees`` gives it back.
 
-        Another stream may run this. What it reads is kept until the caller has waited and calls ``let_go`` or
-        ``free_gradient``: the caller's stream would take memory that is free at once.
+        Another stream may do this. What it reads is kept until the caller has waited: the caller's stream would take
+        memory that is free at once.
         """
+        if self.gradient is not None and self.gradient.dtype != self.whole.dtype:
+            self._hold_as(self.whole.dtype)  # in which it travels
+        job, after = partial(self._reduce, inside_alone, arrived), self._free_gradient if frees else self._let_go
+        return queue_of(self.group, self.whole.device).submit(job, after).result
+
+    def _reduce(self, inside_alone: bool, arrived: Callable[[torch.Tensor], object] | None) -> None:
         assert self.gradient is not None  # it is full
-        shard, across, self.added = self.transport.reduce(self.gradient), self.transport.across, set()
+        shard, across, self.added = self.reduces.reduce(self.gradient), self.reduces.across, set()
         if across is not None and inside_alone:
             if arrived is not None:
                 first = shard[:1].clone()
@@ -188,13 +162,13 @@ class ShardedVector(Vector):
             arrived(shard)
         self.reduced = self.home.accumulate(self, shard)
 
-    def let_go(self) -> None:
+    def _let_go(self) -> None:
         """What was reduced is there."""
         self._earlier = ()
 
-    def free_gradient(self) -> None:
+    def _free_gradient(self) -> None:
         """Keep this rank's shard of the sum alone."""
-        self.let_go()
+        self._let_go()
         if self.gradient is not None and self.reduced is not None:
             if _share_memory(self.reduced, self.gradient):
                 self.reduced = self.reduced.clone()
@@ -248,24 +222,32 @@ class ShardedVector(Vector):
         """The part of ``whole`` that this rank has where its node alone shares it."""
         return Layout(self.layout.parameters, in_node.group.size()).shard(in_node.group.rank())
 
-    def show_whole(self) -> None:
+    def _show_whole(self) -> None:
         """Let each parameter be a view of ``whole``."""
         self._is_empty = False
         for name, view in self.layout.views(self.whole).items():
             give_back(self.parameters[name])
             self.parameters[name].data = view
 
-    def free_whole(self) -> None:
+    def unshard(self) -> None:
+        """Begin to gather ``whole``, in memory that is taken for it."""
+        self.whole.untyped_storage().resize_(self.whole.nbytes)
+        self._arriving = queue_of(self.gathers.group, self.whole.device).submit(self.gather)
+
+    def wait(self) -> None:
+        """Wait for what ``unshard`` began: now parameters can be read."""
+        if self._arriving is not None:
+            self._arriving.result()
+            self._arriving = None
+            self._show_whole()
+
+    def reshard(self) -> None:
         """Give the memory of ``whole`` back: the parameters are empty."""
         self._is_empty = True
         for name, parameter in self.parameters.items():
             parameter.data = self._nothing
             take_away(parameter, name, self._shapes[parameter])
         self.whole.untyped_storage().resize_(0)  # what autograd saved refers to it, and finds it filled again later
-
-    def make_whole(self) -> None:
-        """Take memory for ``whole`` again, to be filled, and then shown."""
-        self.whole.untyped_storage().resize_(self.whole.nbytes)
 
     def take_over_whole(self, before: torch.Tensor) -> None:
         """Have the master say what this rank's part of ``whole`` says, where that was changed since ``before``.
@@ -276,6 +258,16 @@ class ShardedVector(Vector):
         unchanged = here == before.to(self.master.device)
         self.master.copy_(torch.where(unchanged, self.master, here.to(self.master.dtype)))
         self._note_versions()
+
+    def take(self, shard: torch.Tensor) -> None:
+        """From now on ``shard`` is this rank's part, and what is gathered."""
+        self.master.copy_(shard)
+        self.bring_up_to_date()
+
+    def bring_up_to_date(self) -> None:
+        """The master was written to: so is what is gathered."""
+        self.home.write_back(self)
+        self.secondary = None
 
     def heed_data(self) -> None:
         """Take over what the program wrote to parameters by ``data``."""
@@ -289,22 +281,7 @@ class ShardedVector(Vector):
             end_watch(parameter)
 
     def _note_versions(self) -> None:
-        self._versions = {name: parameter._version for name, parameter in self.parameters.items()}
-
-    def changed(self) -> list[str]:
-        """Names of parameters whose values the next step would lose.
-
-        These are not views of ``whole`` any more, or were written to in place while another copy, the master or this
-        rank's own shard, is the one that counts.
-        """
-        here = self.whole.untyped_storage().data_ptr()
-        with torch._C.DisableTorchFunctionSubclass():  # ``Gone`` would look at each access
-            moved = [name for name, p in self.parameters.items() if p.untyped_storage().data_ptr() != here]
-            return [*moved, *(name for name in self.overwritten() if name not in moved)]
-
-    def overwritten(self) -> list[str]:
-        """Names of parameters that were written to in place while another copy is the one that counts."""
-        return [n for n, p in self.parameters.items() if self.master_has_own_memory and p._version != self._versions[n]]
+        self.versions = {name: parameter._version for name, parameter in self.parameters.items()}
 
 
 def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:

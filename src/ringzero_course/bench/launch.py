@@ -83,7 +83,7 @@ def call_launch_cold(world_size, directory):
 
 
 def call_torchrun(world_size, directory):
-    from ringzero.ranks.pool import torchrun_command
+    from ringzero.ranks.torchrun import torchrun_command
 
     script = directory / "script.py"
     script.write_text(SCRIPT)
@@ -200,7 +200,7 @@ def _plan(names, world_sizes, calls, repeats, peers_at):
 @contextlib.contextmanager
 def _caller(name, world_size):
     """A process that calls ``name`` when told to, as ``seconds = caller(world_size)``."""
-    from ringzero.ranks.pool import rank_environment
+    from ringzero.ranks.torchrun import rank_environment
 
     with tempfile.TemporaryDirectory(prefix="ringzero-bench-") as directory:
         environment = rank_environment(world_size) | {"TMPDIR": directory, "IPYTHONDIR": directory, MARK: directory}

@@ -125,8 +125,8 @@ def _sgd(model: Module, lr: float = LR, momentum: float = MOMENTUM) -> torch.opt
 def _ddp(model: Module, _steps: int, *, lr: float = LR, momentum: float = MOMENTUM, adam: bool = False,
          **options: Any) -> Averaged:  # fmt: skip
     options = options or {"algorithm": "ring"}
-    if "travel" in options:
-        options["travel"] = options["travel"]()
+    if "compressor" in options:
+        options["compressor"] = options["compressor"]()
     optimizer = torch.optim.Adam(model.parameters(), lr=ADAM_LR) if adam else _sgd(model, lr, momentum)
     return Averaged(DistributedDataParallel(model, **options), optimizer)
 
@@ -245,17 +245,19 @@ METHODS: dict[str, Method] = {
     ),
     "pairs": Method(partial(_own, Pairwise), _in_pairs),
     "top 1 %": Method(
-        partial(_ddp, travel=partial(TopK, 0.01)), _each_step(partial(compressed.top_k_bytes, ratio=0.01))
+        partial(_ddp, compressor=partial(TopK, 0.01)), _each_step(partial(compressed.top_k_bytes, ratio=0.01))
     ),
     "random 10 %": Method(
-        partial(_ddp, travel=partial(RandomK, 0.1)), _each_step(partial(compressed.random_k_bytes, ratio=0.1))
+        partial(_ddp, compressor=partial(RandomK, 0.1)), _each_step(partial(compressed.random_k_bytes, ratio=0.1))
     ),
-    "4-bit QSGD": Method(partial(_ddp, travel=partial(QSGD, 4)), _each_step(partial(compressed.qsgd_bytes, bits=4))),
+    "4-bit QSGD": Method(
+        partial(_ddp, compressor=partial(QSGD, 4)), _each_step(partial(compressed.qsgd_bytes, bits=4))
+    ),
     "majority of signs": Method(
-        partial(_ddp, travel=SignMajority, lr=SIGN_LR, momentum=0.0), _each_step(compressed.sign_bytes)
+        partial(_ddp, compressor=SignMajority, lr=SIGN_LR, momentum=0.0), _each_step(compressed.sign_bytes)
     ),
     "PowerSGD, rank 2": Method(
-        partial(_ddp, travel=partial(PowerSGD, 2)),
+        partial(_ddp, compressor=partial(PowerSGD, 2)),
         lambda shapes, n, steps: steps * sum(compressed.powersgd_bytes([*shapes], n, 2)),
     ),
     "1-bit Adam": Method(_one_bit, _in_two_phases),

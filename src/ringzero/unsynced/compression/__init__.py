@@ -1,6 +1,6 @@
 """Gradient compression: the mean of gradients over the ranks, of which only a part travels.
 
-    DistributedDataParallel(module, travel=TopK(0.01))                   ringzero's data parallelism
+    DistributedDataParallel(module, compressor=TopK(0.01))               ringzero's data parallelism
     model.register_comm_hook(TopK(0.01), compressed)                     the same there, or in torch's DDP
     OneBitAdam(module.parameters(), lr=1e-3, warmup_steps=100)           an optimizer that averages by itself
 

@@ -1,10 +1,10 @@
 """What all ways of compressing gradients share: errors that are kept, and three ways in.
 
-| way                                                            | messages go through                         |
-|----------------------------------------------------------------|---------------------------------------------|
-| ``ringzero``'s ``DistributedDataParallel(travel=compressor)``  | the model's own process group               |
-| its ``register_comm_hook(compressor, compressed)``             | ``compressor.group``, or the default group  |
-| ``register_comm_hook(compressor, compressed)`` of torch's DDP  | the same                                    |
+| way                                                               | messages go through                        |
+|-------------------------------------------------------------------|--------------------------------------------|
+| ``ringzero``'s ``DistributedDataParallel(compressor=compressor)`` | the model's own process group              |
+| its ``register_comm_hook(compressor, compressed)``                | ``compressor.group``, or the default group |
+| ``register_comm_hook(compressor, compressed)`` of torch's DDP     | the same                                   |
 
 The work runs beside the backward pass (``data_parallel.executor``), in the order in which buckets leave. All three send
 the same messages and add in the same order, so for the same buckets their results are equal bit for bit. (torch's DDP
@@ -68,7 +68,7 @@ class Compressor(ABC):
     ``steps``  backward passes so far
 
     A hook with ``find_unused`` loses errors: a parameter that no rank used gets no gradient, so its error is added to
-    nothing. ``travel=`` refuses that.
+    nothing. ``compressor=`` refuses that.
     """
 
     def __init__(self, error_feedback: bool, group: dist.ProcessGroup | None = None):
@@ -92,12 +92,12 @@ class Compressor(ABC):
         """Forget all errors, and begin at step 0. All ranks must do it at the same place."""
         self.steps = 0
         self._kept = {"errors": WeakIdKeyDictionary()}  # kind -> parameter -> what is kept of it
-        self._model: Any = None  # whose ``travel`` this is: a weak reference to its replica, or its process group
+        self._model: Any = None  # that has this one: a weak reference to its replica, or its process group
 
     # ---- ways in
 
     def start(self, bucket: Any, group: dist.ProcessGroup, ranks: int) -> Wait:
-        """As a ``travel``: begin to replace the gradients of ``bucket`` by their mean. Returns what waits for it.
+        """Begin to replace the gradients of ``bucket`` by their mean. Returns what waits for it.
 
         Raises ValueError for gradients that are sparse or no real numbers, for a parameter whose shape has changed
         since its error was kept, and for a compressor that another model has.
