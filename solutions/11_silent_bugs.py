@@ -1091,9 +1091,10 @@ check.that("the order", check.run(), claims.entry("clip", "average, clip", "what
 check.score()
 
 # %% [markdown]
-# Which of the eight would `compare` have found? It compares steps. The order of samples over epochs is made before
-# them, and dropout it has to switch off, as one process cannot draw what N ranks draw; it looks for one seed and for
-# repeated samples by other means. A tool that says "the same" has compared what it can.
+# Which of the eight would `compare` have found? It compares steps. The order of samples is made before them, and
+# dropout it has to switch off, as one process cannot draw what N ranks draw. So it looks by other means whether ranks
+# share samples of a `DataLoader`, and whether they have one seed. The third program is "the same" to it: its last
+# window is as wrong in one process. A tool that says "the same" has compared what it can.
 
 # %% [markdown]
 # ## 10. In your own words

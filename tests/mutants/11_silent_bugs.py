@@ -362,7 +362,7 @@ def train_with_schedule(model, batches, lr, warmup, total):
 # ==== nan_others_go_on
 """All ranks step, with zeros from the one that has NaN."""
 # caught by: test_train_past_nan
-# says: here the other ranks' samples do
+# says: here the others still step
 # %% train_past_nan
 def train_past_nan(model, batches, lr):
     optimizer = torch.optim.SGD(model.parameters(), lr)

@@ -10,6 +10,7 @@ import torch
 
 from ringzero.same import gradients
 from ringzero.same.seen import Cause, Difference, Seen, counted, is_close_to, listed, only
+from ringzero.same.watching import checksum
 
 
 def of(seen: Seen, first: Difference | None) -> list[Cause]:
@@ -120,6 +121,8 @@ IN_ORDER: list[Callable[[Seen, Difference], Cause | None]] = [
 
 def repeated_samples(seen: Seen) -> Cause | None:
     """Two ranks computed with the same samples, in each of their forward passes; or, of a loader's, with many."""
+    if sampler_seeds(seen):
+        return None  # which says more
     for rank, note in enumerate(seen.many):
         for other in range(rank):
             if _same_inputs(note, seen.many[other]):
@@ -129,9 +132,9 @@ def repeated_samples(seen: Seen) -> Cause | None:
                 ))  # fmt: skip
             if (shared := _shared(note, seen.many[other], seen.ranks)) is not None:
                 return Cause("sampler repeats", (
-                    f"ranks {other} and {rank} share {shared} samples in one pass, so others are left out: each rank "
-                    "has another order of the dataset, from which the DistributedSampler cuts its part. Shuffle after "
-                    "one seed on all ranks, or not at all: the sampler shuffles"
+                    f"ranks {other} and {rank} share {shared} samples in one pass: each rank takes its part from an "
+                    "order of its own, or takes all of the dataset. Give the DataLoader a DistributedSampler, and "
+                    "shuffle nothing else after a seed of the rank"
                 ))  # fmt: skip
     return None
 
@@ -147,32 +150,41 @@ def _same_inputs(note, other):
 
 
 def _shared(note, other, ranks):
-    """How many samples of a pass both ranks had, if they are too many for chance and padding."""
+    """How many samples of a pass that trains both ranks had, if they are too many for chance and padding."""
     for one, two in zip(note["passes"], other["passes"], strict=False):
-        mine, theirs = (_rows(each["taken"], begun["first"]) for each, begun in ((note, one), (other, two)))
+        if not (_trains(note, one) and _trains(other, two)):
+            continue  # an evaluation may go over all samples on every rank
+        mine, theirs = _rows(note, one), _rows(other, two)
         if len(set(mine)) == len(mine) and len(set(theirs)) == len(theirs):
             shared = len(set(mine) & set(theirs))
-            if shared >= max(one["padding"] + 1, len(mine) / (2 * ranks), 2):
+            if shared >= max(one.get("padding", 0) + 1, len(mine) / (2 * ranks), 2):
                 return shared
     return None
 
 
-def _rows(taken, first):
-    """The samples of a pass, as something that can be compared."""
+def _trains(note, begun):
+    """Whether an optimizer steps right after one of the pass's batches."""
+    return any(event["kind"] == "step" and event["taken"] - 1 in begun["batches"] for event in note["events"])
+
+
+def _rows(note, begun):
+    """The samples of a pass, as something that can be compared. Without a sampler those that a model got whole."""
     rows: list = []
-    for batch in taken[first:]:
-        tensor = _first_tensor(batch)
-        if tensor is None or isinstance(batch, str) or tensor.layout != torch.strided:
-            break
-        rows += [row.numpy().tobytes() for row in tensor.contiguous().view(torch.uint8)] if tensor.dim() > 1 else []
+    models = {got for _, got in note["inputs"]}
+    for place in begun["batches"]:
+        tensor = _first_tensor(note["taken"][place])
+        if tensor is None or tensor.layout != torch.strided or tensor.dim() < 2:
+            continue
+        if begun["distributed"] or checksum(tensor) in models:  # what a loader hands out may still be cut by the rank
+            rows += [row.numpy().tobytes() for row in tensor.contiguous().view(torch.uint8)]
     return rows
 
 
 def sampler_seeds(seen: Seen) -> Cause | None:
     for passes in zip(*(note["passes"] for note in seen.many), strict=False):
         for what in ("seed", "epoch"):
-            values = [each[what] for each in passes]
-            if all(each["shuffle"] for each in passes) and len(set(values)) > 1:
+            values = [each.get(what) for each in passes]
+            if all(each.get("shuffle") for each in passes) and len(set(values)) > 1:
                 return Cause("sampler seeds apart", (
                     f"the DistributedSamplers of the ranks shuffle after other {what}s ({_said(values)}), so some "
                     f"samples go to several ranks and others to none: give all ranks the same {what}"
@@ -184,14 +196,10 @@ def left_out(seen: Seen) -> Cause | None:
     """A pass ended, and the ranks had no more than a share of what their samplers had cut for them."""
     for note in seen.many:
         for begun in note["passes"]:
-            sizes = []
-            for batch in note["taken"][begun["first"] :]:
-                if isinstance(batch, str):
-                    break
-                tensor = _first_tensor(batch)
-                sizes.append(len(tensor) if tensor is not None and tensor.dim() else 0)
-            else:
-                continue  # the pass did not end
+            if not (begun["ended"] and begun["distributed"]):
+                continue
+            firsts = [_first_tensor(note["taken"][place]) for place in begun["batches"]]
+            sizes = [len(tensor) if tensor is not None and tensor.dim() else 0 for tensor in firsts]
             had, due, batch_size = sum(sizes), begun["samples"], max(sizes, default=0)
             if 0 < had <= min(due - batch_size, due / seen.ranks + batch_size):  # drop_last loses less than a batch
                 return Cause("samples left out", (
@@ -211,7 +219,7 @@ def idle_optimizer(seen: Seen) -> Cause | None:
 
 
 def same_order(seen: Seen) -> Cause | None:
-    epochs = [begun["epoch"] for begun in seen.many[0]["passes"] if begun["shuffle"]]
+    epochs = [begun["epoch"] for begun in seen.many[0]["passes"] if begun.get("shuffle")]
     if len(epochs) > 1 and len(set(epochs)) == 1:
         return Cause("set_epoch never called", (
             f"{len(epochs)} passes over the data have one order: call sampler.set_epoch(epoch) before each of them"

@@ -100,7 +100,7 @@ class Feed:
 
     def __init__(self, given: list | None = None):
         self.given, self.taken = given, []  # type: list | None, list
-        self.passes: list[dict] = []  # over loaders that have a DistributedSampler
+        self.passes: list[dict] = []  # over loaders; ``batches`` are the places of theirs in ``taken``
         self.loaded: list[int] = []  # which of the batches a loader handed out
         self.random: torch.Tensor | None = None  # the loaders' own state: what they draw is not what the step draws
 
@@ -119,7 +119,7 @@ class Feed:
         """In place of ``DataLoader.__iter__``."""
 
         def batches_of(loader: data.DataLoader) -> Iterator:
-            self._note_pass(loader)
+            begun = self._note_pass(loader)
             with self._own_random():
                 own = iterate(loader)
 
@@ -138,7 +138,9 @@ class Feed:
                     self.loaded.append(len(self.taken))
                     self.taken.append(plain(like))
                     if isinstance(like, str):
+                        begun["ended"] = True
                         return
+                    begun["batches"].append(len(self.taken) - 1)
                     yield like
                     like = following()
 
@@ -159,12 +161,15 @@ class Feed:
         while batch_sampler is not None:  # accelerate's holds another one
             sampler = getattr(batch_sampler, "sampler", sampler)
             batch_sampler = getattr(batch_sampler, "batch_sampler", None)
-        if isinstance(sampler, data.DistributedSampler):
-            self.passes.append({
+        begun = {"batches": [], "ended": False, "distributed": isinstance(sampler, data.DistributedSampler)}
+        if begun["distributed"]:
+            begun |= {
                 "epoch": sampler.epoch, "shuffle": sampler.shuffle, "seed": sampler.seed,
                 "samples": sampler.num_samples, "padding": max(sampler.total_size - len(sampler.dataset), 0),
-                "first": len(self.taken),
-            })  # fmt: skip
+            }  # fmt: skip
+        if not getattr(sampler, "replacement", False):  # which draws a sample twice on purpose
+            self.passes.append(begun)
+        return begun
 
 
 def batches(samples: Any, feed: Feed, rank: int, ranks: int) -> Iterator:

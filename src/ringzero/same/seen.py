@@ -68,9 +68,11 @@ class Seen:
         for i, expected in enumerate(self.one["events"]):
             step += expected["kind"] == "step"
             for rank, note in enumerate(self.many):
-                if i >= len(note["events"]) or note["events"][i]["kind"] != expected["kind"]:
+                kind = note["events"][i]["kind"] if i < len(note["events"]) else ""
+                if kind != expected["kind"]:
+                    number = step + (kind == "step")  # one process left this step out
                     return Difference(
-                        i, "order", [], f"step {max(step, 1)}: rank {rank} did not do what one process does."
+                        i, "order", [], f"step {max(number, 1)}: rank {rank} did not do what one process does."
                     )
             for what in ("rates", "raw", "final", "state", "parameters", "buffers"):
                 for rank, note in enumerate(self.many):

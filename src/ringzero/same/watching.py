@@ -108,8 +108,8 @@ class Watch:
             if id(module) not in inside:
                 self.roots.append(module)
             self.refuse_if_too_large(sum(p.numel() * p.element_size() for _, p in self._named()))
-            if not self.start:
-                self.start = self.parameters() if not _gathers(module) else {}
+            if not self.events and not _gathers(module) and self.roots[-1] is module:
+                self.start |= {_name(module, len(self.roots) - 1, n): sampled(p) for n, p in module.named_parameters()}
         self.depth += 1
 
     def _note_forward(self, module: nn.Module, args: Any) -> None:
@@ -119,8 +119,7 @@ class Watch:
         tensor = next((arg for arg in args if type(arg) is torch.Tensor and arg.dim()), None)
         dense = tensor is not None and tensor.layout == torch.strided and tensor.device.type == "cpu"
         if tensor is not None and dense and len(self.inputs) < FORWARDS:
-            checksum = zlib.crc32(tensor.detach().contiguous().view(torch.uint8).numpy().tobytes())
-            self.inputs.append([len(tensor), checksum])
+            self.inputs.append([len(tensor), checksum(tensor)])
 
     def _leave(self, _module: nn.Module, _args: Any, output: Any) -> None:
         self.depth -= 1
@@ -256,6 +255,10 @@ def whole(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
+def checksum(tensor: torch.Tensor) -> int:
+    return zlib.crc32(tensor.detach().contiguous().view(torch.uint8).numpy().tobytes())
+
+
 def sampled(tensor: torch.Tensor) -> torch.Tensor:
     """Up to ``MOST`` elements at fixed places, in float64."""
     with torch.no_grad():
@@ -296,8 +299,8 @@ def _alive(kind):
 
 
 def _name(root, index, name):
-    """Without a wrapper's prefix; models behind the first have their number in front."""
-    return f"{index}: " * bool(index) + name.removeprefix("module.")
+    """Without a wrapper's prefix; of models behind the first, with their number."""
+    return name.removeprefix("module.") + f" of model {index + 1}" * bool(index)
 
 
 def _scalar(loss):

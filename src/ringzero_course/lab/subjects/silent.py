@@ -45,15 +45,15 @@ ANSWERS = {
         peak  the step with the highest rate  251a66d7d582  print the rates that the program returns; steps from 0
         idle  the first step of the rest      c8b9c07c04f1  from this step on, counted from 0, all rates are 0""",
     "votes": """
-        step  the step that parts the ranks  5d00b47a231f  shorten the batches to k steps until the ranks agree
+        step  the step that parts the ranks  5d00b47a231f  the largest k for which the ranks agree after k steps
         rank  the rank that is first apart   77fe1962c7ca  compare the parameters after that step""",
     "head": """
         apart  the parameters that differ  cd36bdd41b9e  a list of names as they are printed
         count  how many numbers they have  64b4f202d493  add up the elements of these parameters""",
     "files": """
-        a  what is wrong with the first file   87d1f031f793  the name that compare gives it, or "nothing"
-        b  what is wrong with the second file  c9aeff16e495  the name that compare gives it, or "nothing"
-        c  what is wrong with the third file   100eb491e08b  the name that compare gives it, or "nothing\"""",
+        a  what is wrong with the first file   87d1f031f793  compare's name for it, not our list's, or "nothing"
+        b  what is wrong with the second file  c9aeff16e495  compare's name for it, not our list's, or "nothing"
+        c  what is wrong with the third file   100eb491e08b  compare's name for it, not our list's, or "nothing\"""",
 }
 why = partial(hangs.why, answers=ANSWERS, in_any_order=("apart",))
 names_the_files = why("files")  # by the names of what ``compare`` says
@@ -422,12 +422,12 @@ train_on_pairs = trains(
 train_with_schedule = trains(
     on_schedule, schedule_alone,
     ({"seed": 7, "total": 12, "warmup": 3, "lr": 0.2}, {"seed": 8, "total": 7, "warmup": 2, "lr": 0.1}),
-    ({"late": 1}, "that comes of a schedule which is a step ahead: the first step has the rate of step 0"),
+    ({"late": 1}, "that comes of a schedule which is a step ahead: the first step must have the rate of step 0"),
     *[({"speed": n}, f"that comes of a schedule which advances {n} times in each step") for n in range(2, 6)],
 )  # fmt: skip
 train_past_nan = trains(
     on_holes, holes_alone, ({"seed": 9, "steps": 8, "lr": 0.1},),
-    ({"without": True}, "one process takes no step where any of its samples is NaN; here the other ranks' samples do"),
+    ({"without": True}, "one process takes no step where any of its samples is NaN; here the others still step"),
 )  # fmt: skip
 
 
