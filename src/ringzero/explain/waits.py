@@ -146,9 +146,10 @@ def _waits_for(ranks):
         if op is not None and op.is_message and not is_met(ranks, r):
             waits[r] = set(op.members) - {r} if op.peer_rank is None else {op.peer_rank}
     for round in rounds(ranks, incomplete=True):
+        missing = set(round.members) - round.here.keys()
         for r, op in round.here.items():
             if ranks[r].stuck_call is op:
-                waits[r] = set(round.members) - round.here.keys()
+                waits[r] = missing
     return waits
 
 
