@@ -66,6 +66,24 @@ def batches_in_other_orders(rank):
         rank.message("send", peer, 60, state="started").message("recv", peer, 61, state="scheduled")
 
 
+def message_left_out(rank):
+    """Rank 1 leaves out its send and issues what follows, which the others have behind what waits for it."""
+    healthy(rank)
+    if rank.rank == 2:
+        rank.message("recv", 1, 62, state="started")
+    rank.call("all_reduce", 63, state="scheduled" if rank.rank == 2 else "started")
+
+
+def left_out_of_a_subgroup(rank):
+    """The same with a collective: rank 3 goes on to the one of all ranks."""
+    healthy(rank)
+    if rank.rank == 1:
+        rank.call("all_reduce", 64, group="7", state="started")
+    rank.call("all_reduce", 65, state="scheduled" if rank.rank == 1 else "started")
+    if rank.rank == 3:
+        rank.call("barrier", 66, state="scheduled")
+
+
 GROUPS = {"7": [1, 3]}
 EXPECTED = {  # program -> (ranks to look at, what its sentence begins with)
     absent: ([2], "rank 2 never entered all_gather #1; ranks 0, 1, 3 wait there, train.py line 14; rank 2 is at"),
@@ -94,6 +112,16 @@ EXPECTED = {  # program -> (ranks to look at, what its sentence begins with)
         [0, 1],
         "a cycle: rank 0 waits to receive from rank 1, train.py line 50; rank 1 waits in all_reduce for rank 0, "
         "train.py line 52.",
+    ),
+    message_left_out: (
+        [1],
+        "rank 1 stands apart: rank 1 sent rank 2 nothing; rank 2 waits to receive from rank 1, train.py line 62; "
+        "rank 1 waits in all_reduce, train.py line 63.",
+    ),
+    left_out_of_a_subgroup: (
+        [3],
+        "rank 3 never entered all_reduce #1; rank 1 waits there, train.py line 64; rank 3 waits in all_reduce, "
+        "train.py line 65.",
     ),
     batches_in_other_orders: ([0, 1], "gloo forgives this, NCCL does not: "),
 }

@@ -36,6 +36,7 @@ OF_OTHERS: list[Finder] = [  # in records that others made, which hold neither s
     disagreements.out_of_step,
     disagreements.disagreement,
     waits.waiting_for_one_another,
+    waits.never_posted,
     behind.behind_others,
 ]
 
