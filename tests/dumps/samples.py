@@ -21,7 +21,7 @@ class Rank:
 
     def __init__(self, rank, ranks, torch="2.13", backend="nccl"):
         self.rank, self.ranks, self.torch, self.backend = rank, ranks, torch, backend
-        self.entries = []
+        self.entries, self.config = [], None
         self.seq, self.p2p = dict.fromkeys(ranks, 0), dict.fromkeys(ranks, 0)
 
     def call(self, kind, line, group="0", state="completed", size=(1024,), dtype="Float", frames=True):
@@ -98,6 +98,8 @@ class Rank:
             },
             "entries": self.entries[-last:] if last else self.entries,
         }  # fmt: skip
+        if self.config is not None:
+            content["pg_config"] = self.config
         return content | {key: "2.21.5" for key in extra if key != "threads"}
 
     def write(self, folder, last=None, as_json=False):

@@ -148,9 +148,16 @@ def _cause(job: Job) -> Cause | None:
     found = diagnose.cause(states, diagnose.OF_OTHERS)
     if isinstance(found, NeverEntered) and _are_alone(found, states):
         found = found._replace(apart=found.there)
-    if there is not None and any(there.unseen) and isinstance(found, NeverEntered | Cycle | None):
+    if there is not None and any(there.unseen) and _they_wait_for_the_unseen(there, found):
         return there
     return found or without_dump or there
+
+
+def _they_wait_for_the_unseen(there: AllThere, found: Cause | None) -> bool:
+    """Whether those who came to nothing else may be waiting for ranks of which nothing is known; else one is known."""
+    if isinstance(found, NeverEntered):
+        return set(there.waiting) <= set(found.missing)
+    return found is None or isinstance(found, Cycle)
 
 
 def _are_alone(cause: NeverEntered, states: list[RankState]) -> bool:
