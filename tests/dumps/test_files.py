@@ -99,6 +99,7 @@ def test_a_file_that_is_cut_short_costs_its_rank_and_no_other(bytes_left, tmp_pa
     {"entries": [{"process_group": ("0", "default_pg"), "input_sizes": [["a"]]}]},
     {"entries": [{"process_group": ("0", "default_pg"), "time_created_ns": [1]}]},
     {"entries": [], "pg_config": 3}, {"entries": [], "pg_config": {"0": 3}}, [1, 2], {"a": 1},
+    {"entries": [], "pg_config": {"0": {"ranks": "[0, 99999999999]"}}},
     {"version": "1.5", "entries": []},
 ], ids=str)  # fmt: skip
 def test_a_file_of_something_else_costs_its_rank_and_no_other(content, tmp_path):
@@ -128,6 +129,7 @@ def test_compressed_files_and_other_names(tmp_path):
         file.unlink()
         (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
     (tmp_path / "notes.txt").write_text("not a dump")
+    (tmp_path / "log_20261128.json").write_text("nor is this, in spite of the number")
     assert explain([tmp_path]).ranks == [2]
     assert files.rank_of(Path("rank1_of_4.pkl")) == 1
 

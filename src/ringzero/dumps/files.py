@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 RANK = (re.compile(r"rank[-_]?(\d+)"), re.compile(r"(\d+)(?:\.(?:json|pickle|pkl|pt|gz))*$"))  # in a file's name
+LARGEST = 999_999  # of the ranks of a job
 PICKLED = b"\x80"  # how a pickle of protocol 2 or later begins
 GZIPPED = b"\x1f\x8b"
 KEYS = ("entries", "pg_config", "pg_status")  # of a dump, which has one of them at least
@@ -61,7 +62,7 @@ def find(paths: Iterable[str | Path]) -> dict[int, Path]:
 def rank_of(file: Path) -> int | None:
     """The rank in a file's name: behind "rank", or else at its end."""
     found = next((match for pattern in RANK if (match := pattern.search(file.name))), None)
-    return None if found is None else int(found[1])
+    return int(found[1]) if found is not None and len(found[1]) <= len(str(LARGEST)) else None  # else it is a date
 
 
 def load(file: Path) -> dict[str, Any]:

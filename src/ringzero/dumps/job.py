@@ -92,11 +92,11 @@ def read(paths: Iterable[str | Path], world_size: int | None = None) -> Job:
     return Job(states, calls, groups, dict(sorted(missing.items())), found, backends, cut)
 
 
-def _world(dumps: Mapping[int, "_Dump"], files: Iterable[int], world_size: int | None) -> range:
+def _world(dumps: Mapping[int, "_Dump"], ranks: Iterable[int], world_size: int | None) -> range:
     """All ranks of the job, as far as files, groups and lists of tensors show them."""
-    named = [rank for dump in dumps.values() for ranks in dump.ranks.values() for rank in ranks]
+    named = [rank for dump in dumps.values() for some in dump.ranks.values() for rank in some]
     sizes = [call.group_size or 0 for dump in dumps.values() for call in dump.calls]
-    size = max(1 + max((*files, *named)), max(sizes, default=0))
+    size = max(1 + max((*ranks, *named)), max(sizes, default=0))
     if world_size is not None and world_size < size:
         raise ValueError(f"the job had {world_size} ranks, but these dumps are of {size} or more")
     return range(world_size or size)
@@ -109,8 +109,14 @@ def _dump(rank: int, content: Mapping[str, Any], most: int) -> _Dump:
     descriptions |= {str(name): str(text) for name, text in {tuple(entry["process_group"]) for entry in entries}}
     ranks = {name: _numbers(str(each.get("ranks", ""))) for name, each in config.items()}
     backend = str(entries[0].get("profiling_name", "")).partition(":")[0] if entries else ""
+    calls = issued(rank, entries[-most:])
+    largest = max(
+        [*(max(some, default=0) for some in ranks.values()), *(call.group_size or 0 for call in calls)], default=0
+    )
+    if largest > files.LARGEST:
+        raise ValueError(f"a group with rank {largest}")
     cut = len(entries) > most or bool(entries and int(entries[0].get("record_id") or 0))
-    return _Dump(issued(rank, entries[-most:]), descriptions, ranks, backend, cut)
+    return _Dump(calls, descriptions, ranks, backend, cut)
 
 
 @cache
