@@ -239,6 +239,19 @@ def test_one_rank_that_calls_once_more_stands_apart(tmp_path):
     assert found.sentence.startswith("rank 1 stands apart: ranks 0, 2, 3 never entered all_reduce #3; rank 1 waits")
 
 
+def test_who_waits_for_nothing_is_blamed_and_not_who_waits_for_it(tmp_path):
+    def program(rank):
+        healthy(rank)
+        if rank.rank == 1:
+            rank.call("all_reduce", 41, group="7", state="started")
+        elif rank.rank != 3:
+            rank.call("all_reduce", 42, state="started")
+
+    found = explain([job(tmp_path, 4, program, GROUPS)])
+    assert found.ranks == [3]
+    assert "py-spy" in found.next
+
+
 def test_parts_of_a_coalesced_call_are_one_call_that_ends_with_its_last_entry(tmp_path):
     def program(rank):
         healthy(rank)
@@ -306,23 +319,27 @@ def as_gloo(rank):
 
 
 def test_gloo_names_no_members_so_who_used_the_group_belongs_to_it(tmp_path):
-    def program(number, groups):
+    def program(number, groups, waits=(0, 1, 3)):
         rank = Rank(number, {"0": [0, 1, 2, 3], "1": [0, 2]}, backend="gloo")
         rank.call("all_reduce", 10)
         if number in (0, 2) and groups:
             rank.call("all_reduce", 11, group="1")
         if number == 0:
             rank.call("all_reduce", 12, group="1", state="scheduled")
-        elif number != 2:
+        elif number in waits:
             rank.call("all_reduce", 13, state="scheduled")
         return rank
 
-    for groups, begins in (
+    for *how, begins in (
         (True, "rank 2 never entered "),
-        (False, "ranks 1, 2, 3 never used the group of all_reduce #1; rank 0 waits there, train.py line 12."),
+        (
+            False,
+            "rank 2 stands apart: ranks 0, 2 never entered all_reduce #2; ranks 1, 3 wait there, train.py line 13; ",
+        ),
+        (False, range(4), "ranks 1, 2, 3 never used the group of all_reduce #1; rank 0 waits there, train.py line 12."),
     ):
         for number in range(4):
-            as_gloo(program(number, groups)).write(tmp_path)
+            as_gloo(program(number, *how)).write(tmp_path)
         found = explain([tmp_path])
         assert found.sentence.startswith(begins), found.sentence
         assert any("no sends and receives" in note for note in found.notes())

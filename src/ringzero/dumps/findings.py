@@ -14,7 +14,6 @@ from ringzero.explain.behind import BehindOthers
 from ringzero.explain.diagnose import Cause
 from ringzero.explain.disagreements import Disagreement, LeftOut, OnceMore, TooLarge, disagreement
 from ringzero.explain.partial import AllThere, NoRecord, Passed, Unseen, all_there, passed
-from ringzero.explain.state import RankState
 from ringzero.explain.waits import Alone, Cycle, MessageMissing, NeverEntered
 from ringzero.explain.words import names, verb, with_peer
 from ringzero.record.operation import Operation
@@ -146,8 +145,12 @@ def _cause(job: Job) -> Cause | None:
     unseen = {(group.name, *group.members): Unseen(group.without_dump, group.perhaps) for group in groups}
     there = all_there(states, unseen)
     found = diagnose.cause(states, diagnose.OF_OTHERS)
-    if isinstance(found, NeverEntered) and _are_alone(found, states):
-        found = found._replace(apart=found.there)
+    if isinstance(found, NeverEntered):
+        idle = [rank for rank in found.missing if states[rank].stuck_in is None]
+        if len(found.there) < len(found.missing) == len(idle):  # the few that wait called once more than all others
+            found = found._replace(apart=found.there)
+        elif 0 < len(idle) < len(found.missing):  # the others may wait for these
+            return found._replace(apart=idle)
     if there is not None and any(there.unseen) and _they_wait_for_the_unseen(there, found):
         return there
     return found or without_dump or there
@@ -158,11 +161,6 @@ def _they_wait_for_the_unseen(there: AllThere, found: Cause | None) -> bool:
     if isinstance(found, NeverEntered):
         return set(there.waiting) <= set(found.missing)
     return found is None or isinstance(found, Cycle)
-
-
-def _are_alone(cause: NeverEntered, states: list[RankState]) -> bool:
-    """Whether most ranks did not come and wait for nothing: then the few that wait called once more than all others."""
-    return len(cause.there) < len(cause.missing) and not any(states[rank].stuck_in for rank in cause.missing)
 
 
 def _to_blame(cause: Cause | None) -> list[int]:
@@ -193,7 +191,7 @@ def _to_blame(cause: Cause | None) -> list[int]:
 def _advice(cause: Cause | None, job: Job) -> str:
     """The next thing to look at."""
     ranks = _to_blame(cause)
-    if isinstance(cause, NeverEntered) and cause.apart:
+    if isinstance(cause, NeverEntered) and cause.apart == cause.there:
         return f"Next: why {names(ranks)} went on where the others ended: has it more batches, or another branch?"
     if isinstance(cause, NeverEntered | Passed):
         return (
