@@ -33,8 +33,8 @@ SLOWEST = (
 # the command line. By its room's number at least one case of a test runs.
 TURNS = {
     # rooms
-    "book": 5, "collectives": 5, "course": 5, "data_parallel": 5, "explain": 5, "measure": 5, "peers": 5, "ranks": 5,
-    "same": 5, "steps": 5, "strict": 5, "unsynced": 5, "zero": 5,
+    "book": 5, "collectives": 5, "course": 5, "data_parallel": 5, "dumps": 5, "explain": 5, "measure": 5, "peers": 5,
+    "ranks": 5, "same": 5, "steps": 5, "strict": 5, "unsynced": 5, "zero": 5,
     # every page or every lab, with each commit others
     "test_a_page_in_light_and_dark": 6, "test_a_page_fits_a_telephone": 6, "test_axe_can_read_all_text_in_dark_mode": 6,
     "test_the_text_of_figures_can_be_read_on_a_telephone": 6, "test_axe_finds_only_what_is_the_theme_s": 6,
@@ -119,6 +119,7 @@ QUICK = {
     "test_costs", "test_unsynced_costs", "test_published_numbers",  # costs
     "test_rooms", "test_public_surface", "test_doctor",  # course
     "test_join", "test_leftover_gradients",  # data_parallel
+    "test_command::test_what_it_says_and_saves",  # dumps
     "test_diagnose::test_an_error_in_one_rank_is_not_explained_away",  # explain
     "test_figures", "test_profiled",  # figures
     "test_items", "test_feedback", "test_build_labs", "test_watches",  # grading

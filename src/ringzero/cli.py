@@ -80,6 +80,7 @@ def _left_out(name: str, why: str) -> click.Command:
     lazy={
         "collect": "ringzero_course.connect.commands:collect",
         "doctor": "ringzero.doctor:doctor",
+        "explain": "ringzero.dumps.command:command",
         "grade": "ringzero_course.grading.instructor:grade",
         "grades": "ringzero_course.grading.instructor:grades",
         "autograder": "ringzero_course.connect.commands:autograder",

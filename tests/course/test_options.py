@@ -35,6 +35,7 @@ from ringzero_course.grading import ahead, autograde, execute, run_notebook
 from ringzero_course.grading import course as courses
 from ringzero_course.grading.verdict import Verdict
 from ringzero_course.boxes import sandbox
+from tests.dumps import samples
 from tests.generated_profiles import Job, on_cpus, save
 from tests.grading.test_grading import LAB, TOP, make_course
 
@@ -132,6 +133,9 @@ SHOWN = {
     "ringzero plan llama3-8b --gpus 8 --batch 64 --tokens 1e9": "for 1e+09 tokens",
     "ringzero plan llama3-8b --gpus 8 --batch 64 --top 1": "\n1. ",
     "ringzero plan llama3-8b --gpus 8 --batch 64 --json {here}/file": '"dollars_a_step"',
+    "ringzero explain {here}/dumps --world-size 3": "rank 2 left no record",
+    "ringzero explain {here}/dumps --svg {here}/file": "<svg",
+    "ringzero explain {here}/dumps --json {here}/file": '"sentence"',
     "ringzero timeline {here}/traces --html {here}/file": "<h1>Timeline</h1>",
     "ringzero timeline {here}/traces --svg {here}/file": "<svg",
     "ringzero timeline {here}/traces --json {here}/file": '"ranks"',
@@ -275,6 +279,8 @@ def test_an_option_reaches_what_it_is_for(line, tmp_path, monkeypatch):
 def test_an_option_shows(line, course, tmp_path, monkeypatch, capsys):
     (tmp_path / "traces").mkdir()
     save(on_cpus(Job(ranks=2, steps=2)), tmp_path / "traces")
+    (tmp_path / "dumps").mkdir()
+    samples.job(tmp_path / "dumps", 2, lambda rank: rank.call("all_reduce", 12))
     if "course" not in line:
         monkeypatch.setattr(courses, "Course", lambda top: course)
     monkeypatch.setattr("ringzero.doctor.CHECKS", [importlib.import_module("ringzero.doctor").python])

@@ -32,10 +32,26 @@ IN_ORDER: list[Finder] = [  # the surest first
     waits.not_communicating,
 ]
 
+OF_OTHERS: list[Finder] = [  # in records that others made, which hold neither stacks nor handles
+    disagreements.out_of_step,
+    disagreements.disagreement,
+    waits.waiting_for_one_another,
+    waits.never_posted,
+    behind.behind_others,
+]
+
 
 def diagnose(ranks: list[RankState]) -> str | None:
     """Why ``ranks`` do not get on, in a sentence; None when nothing recorded explains it."""
     return _first(ranks, IN_ORDER)
+
+
+def cause(ranks: list[RankState], finders: Iterable[Finder] = IN_ORDER) -> Cause | None:
+    """The first cause that ``finders`` see; None when nothing recorded explains it."""
+    if _is_cut(ranks):
+        return None
+    causes = (find(ranks) for find in finders)
+    return next((cause for cause in causes if cause is not None), None)
 
 
 def difference(ranks: list[RankState]) -> str | None:
@@ -62,7 +78,5 @@ def _is_cut(ranks):
 
 
 def _first(ranks: list[RankState], finders: Iterable[Finder]) -> str | None:
-    if _is_cut(ranks):
-        return None
-    causes = (find(ranks) for find in finders)
-    return next((cause.sentence(ranks) for cause in causes if cause is not None), None)
+    found = cause(ranks, finders)
+    return None if found is None else found.sentence(ranks)

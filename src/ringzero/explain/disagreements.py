@@ -70,13 +70,15 @@ def out_of_step(ranks: list[RankState]) -> LeftOut | OnceMore | None:
     """
     for members, called in collectives_of_groups(ranks):
         lines = {r: [op.line for op in called[r]] for r in members}
-        for r in members:
-            others = sorted(set(members) - {r}, key=lambda o: len(lines[o]))
-            mine, theirs = lines[r], lines[others[-1]] if others else []
+        by_length = sorted(members, key=lambda o: len(lines[o]))
+        for r in members if len(members) > 1 else ():
+            other = by_length[-1] if by_length[-1] != r else by_length[-2]
+            mine, theirs = lines[r], lines[other]
             at = next((i for i, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b), None)
+            others = () if at is None else [o for o in members if o != r]
             if at is None or any(lines[o] != theirs[: len(lines[o])] for o in others):
                 continue
-            longest = called[others[-1]]
+            longest = called[other]
             if _overlap(mine[at:], theirs[at + 1 :]):
                 return LeftOut(r, sorted(others), Numbered.of(longest, at), called[r][at])
             if _overlap(mine[at + 1 :], theirs[at:]):
@@ -117,7 +119,8 @@ class Disagreement(NamedTuple):
             for ranks in sorted(values, key=lambda ranks: (-len(ranks), ranks))
         ]
         apart = sorted(r for ranks in few for r in ranks) if len(few[-1]) < len(most) else []
-        return cls(about, round.place, parties, apart)
+        lacking = round.called[most[0]].lacking
+        return cls(about, round.place + lacking, parties, apart)
 
     def sentence(self, ranks: list[RankState]) -> str:
         said = [f"{names(party.ranks)} called {self._in_words(party.called)}, {party.lines}" for party in self.parties]

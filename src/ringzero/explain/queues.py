@@ -24,17 +24,22 @@ class Queues:
 
     def __init__(self, ranks: Sequence[Iterable[Operation]], one_queue: bool = False):
         self._all = range(len(ranks))
-        self._entries: dict[tuple, list[Entry]] = {}
+        self._entries: dict[int, list[Entry]] = {}  # by queue
         self._numbers: dict[int, tuple] = {}  # operation -> what it is on all ranks: the k-th of its channel or group
-        self._ends: dict[tuple, list[tuple[tuple, Operation]]] = {}  # number -> its ends: (queue, operation)
+        self._ends: dict[tuple, list[tuple[int, Operation]]] = {}  # number -> its ends: (queue, operation)
+        self._rank: list[int] = []  # of each queue
         count: Counter = Counter()
+        queues: dict[tuple, int] = {}
+        meetings: dict[tuple, int] = {}
         for rank, operations in enumerate(ranks):
             for op in operations:
                 if op.stream != COMMUNICATION or op.kind == HEADER:
                     continue
-                name = _meets(op)
-                queue = (rank,) if one_queue else (rank, op.group, op.members)
-                number = self._numbers[id(op)] = (*name, count[rank, name])
+                name = meetings.setdefault(_meets(op), len(meetings))
+                queue = queues.setdefault((rank,) if one_queue else (rank, op.group, op.members), len(queues))
+                if queue == len(self._rank):
+                    self._rank.append(rank)
+                number = self._numbers[id(op)] = (name, count[rank, name])
                 self._ends.setdefault(number, []).append((queue, op))
                 count[rank, name] += 1
                 entries = self._entries.setdefault(queue, [])
@@ -71,10 +76,11 @@ class Queues:
     def _advance(self):
         """Whether anything could go on: run what stands at the heads, and take out entries of which all is done."""
         running, wanted = {}, {}  # the ranks that run a number, and those that must run it at once
-        for (rank, *_), op in self._running():
+        for queue, op in self._running():
             number = self._numbers[id(op)]
-            running.setdefault(number, set()).add(rank)
-            wanted[number] = {op.rank, op.peer_rank} if op.is_message else set(op.members or self._all)
+            if number not in running:
+                wanted[number] = {op.rank, op.peer_rank} if op.is_message else set(op.members or self._all)
+            running.setdefault(number, set()).add(self._rank[queue])
         ran = {number for number, ranks in running.items() if ranks >= wanted[number]} - self._done
         self._done |= ran
         for queue, entries in self._entries.items():

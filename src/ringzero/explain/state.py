@@ -5,12 +5,18 @@ its Python stack was. Two rules match the operations of different ranks. The k-t
 belongs to the k-th on every other. The k-th send from a to b meets b's k-th receive from a.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 from ringzero.record.operation import COMMUNICATION, HEADER, Operation, calls, pairs
+
+
+class Collectives(list[Operation]):
+    """One rank's collectives in a group, in order. ``lacking`` others came before them and are not recorded."""
+
+    lacking = 0
 
 
 @dataclass(frozen=True)
@@ -18,7 +24,8 @@ class RankState:
     """One rank when the call ended. ``state`` is "running", "returned" or "gone"; ``operations`` are its records.
 
     ``where`` is the innermost of the caller's own lines on its stack, ``functions`` the names of torch's functions
-    above it. ``queued``: what it issues goes through queues as on NCCL (``queues``).
+    above it. ``queued``: what it issues goes through queues as on NCCL (``queues``). ``lacking`` says of groups, by the
+    keys of ``collectives``, how many of their collectives came before the first one recorded, on every rank.
     """
 
     state: str
@@ -26,6 +33,7 @@ class RankState:
     where: str = "an unknown place"
     functions: tuple[str, ...] = ()
     queued: bool = False
+    lacking: Mapping[tuple, int] = field(default_factory=dict)
 
     @cached_property
     def communication(self) -> list[Operation]:
@@ -46,14 +54,16 @@ class RankState:
         return calls(self.communication)
 
     @cached_property
-    def collectives(self) -> dict[tuple, list[Operation]]:
+    def collectives(self) -> dict[tuple, Collectives]:
         """``{(group, *its ranks): calls}``. The ranks are part of the key because ranks that created groups in
         different orders may have given one name to different groups.
         """
-        groups: dict[tuple, list[Operation]] = {}
+        groups: dict[tuple, Collectives] = {}
         for call in self.calls:
             if not call.is_message:
-                groups.setdefault((call.group, *call.members), []).append(call)
+                groups.setdefault((call.group, *call.members), Collectives()).append(call)
+        for key, called in groups.items():
+            called.lacking = self.lacking.get(key, 0)
         return groups
 
     @cached_property
@@ -68,15 +78,15 @@ class Round(NamedTuple):
     """The collectives that ranks of a group made at one place in their order, which should be one and the same."""
 
     members: list[int]  # of the group
-    called: dict[int, list[Operation]]  # rank -> all its collectives in the group
+    called: dict[int, Collectives]  # rank -> all its collectives in the group
     place: int
     here: dict[int, Operation]  # rank -> its collective number ``place``; without the ranks that have not come so far
 
 
-def collectives_of_groups(ranks: list[RankState]) -> Iterator[tuple[list[int], dict[int, list[Operation]]]]:
+def collectives_of_groups(ranks: list[RankState]) -> Iterator[tuple[list[int], dict[int, Collectives]]]:
     """``(members, {rank: its collectives})`` of each group."""
     for group, *members in dict.fromkeys(group for rank in ranks for group in rank.collectives):
-        yield members, {r: ranks[r].collectives.get((group, *members), []) for r in members}
+        yield members, {r: ranks[r].collectives.get((group, *members), Collectives()) for r in members}
 
 
 def rounds(ranks: list[RankState], incomplete: bool = False) -> Iterator[Round]:

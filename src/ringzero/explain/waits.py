@@ -137,6 +137,19 @@ def waiting_for_one_another(ranks: list[RankState]) -> MessageMissing | NeverEnt
     return _cycle(ranks, waits, culprits[0])
 
 
+def never_posted(ranks: list[RankState]) -> MessageMissing | NeverEntered | None:
+    """The earliest wait whose other end a rank did not post, though it went on.
+
+    Where calls only issue, as on NCCL, a rank that left one out may itself wait in a later one, to which all have come.
+    """
+    waits = _waits_for(ranks)
+    stuck = [(rank.stuck_call, waits[r]) for r, rank in enumerate(ranks) if waits[r] and rank.stuck_call is not None]
+    if not stuck:
+        return None
+    call, missing = min(stuck, key=lambda each: each[0].start)
+    return _never_came(ranks, waits, sorted(missing), sorted(missing) if call.is_message else ())
+
+
 def _waits_for(ranks):
     """``{rank: the ranks it waits for and that have not come}``. One that has returned waits for all to return."""
     unfinished = {r for r, rank in enumerate(ranks) if rank.state != "returned"}
@@ -146,9 +159,10 @@ def _waits_for(ranks):
         if op is not None and op.is_message and not is_met(ranks, r):
             waits[r] = set(op.members) - {r} if op.peer_rank is None else {op.peer_rank}
     for round in rounds(ranks, incomplete=True):
+        missing = set(round.members) - round.here.keys()
         for r, op in round.here.items():
             if ranks[r].stuck_call is op:
-                waits[r] = set(round.members) - round.here.keys()
+                waits[r] = missing
     return waits
 
 

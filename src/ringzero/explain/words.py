@@ -3,25 +3,33 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ringzero.explain.state import RankState
+from ringzero.explain.state import Collectives, RankState
 from ringzero.record.operation import Operation
 
 SHOWN = 8  # ranks of which a sentence says what they do
+NAMED = 16  # ranks that a sentence lists one by one
 
 
 class Numbered(NamedTuple):
-    """A call, and how many calls of its kind its rank had made in that group, this one included."""
+    """A call, and how many calls of its kind its rank had made in that group, this one included.
+
+    Where a record lacks the group's first collectives nobody knows that; ``place`` then counts those of any kind.
+    """
 
     call: Operation
     number: int
+    place: int | None = None
 
     @classmethod
-    def of(cls, calls: list[Operation], index: int) -> "Numbered":
+    def of(cls, calls: Collectives, index: int) -> "Numbered":
         """Call ``index`` of ``calls``, one rank's collectives in a group."""
-        return cls(calls[index], sum(1 for call in calls[: index + 1] if call.kind == calls[index].kind))
+        number = sum(1 for call in calls[: index + 1] if call.kind == calls[index].kind)
+        return cls(calls[index], number, calls.lacking + index + 1 if calls.lacking else None)
 
     def __str__(self) -> str:
         """ "all_reduce #3": the third all_reduce of the group."""
+        if self.place is not None:
+            return f"{self.call.kind} (collective #{self.place} of its group)"
         return f"{self.call.kind} #{self.number}"
 
 
@@ -31,7 +39,19 @@ def lines_of(calls: list[Operation]) -> str:
 
 
 def names(ranks: Sequence[int]) -> str:
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
+    """ "rank 3", "ranks 0, 2, 5"; of many ranks those that follow one another as "0 to 511"."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if len(ranks) <= NAMED:
+        return f"ranks {', '.join(map(str, ranks))}"
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1].append(rank)
+        else:
+            runs.append([rank])
+    said = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs[:SHOWN]]
+    return f"ranks {', '.join(said)}" + (f" … ({len(ranks)} in all)" if len(runs) > SHOWN else "")
 
 
 def verb(ranks: Sequence[int], one: str, many: str) -> str:
