@@ -32,6 +32,21 @@ def test_the_citation_has_our_licence_and_authors():
     assert [each["name"] for each in citation["authors"]] == [each["name"] for each in PROJECT["authors"]]
 
 
+def test_the_paper_has_our_authors_and_cites_what_its_bibliography_has():
+    _, header, text = (ROOT / "paper/paper.md").read_text().split("---\n", 2)
+    authors = [each["name"] for each in yaml.safe_load(header)["authors"]]
+    assert authors == [each["name"] for each in read("CITATION.cff")["authors"]]
+    entries, book = (works(ROOT / name) for name in ("paper/paper.bib", "book/references.bib"))
+    assert set(re.findall(r"@(\w+)", text)) == entries.keys()
+    assert {key: entry for key, entry in entries.items() if key in book and entry != book[key]} == {}
+
+
+def works(bibliography):
+    """``{key: entry}`` of a BibTeX file."""
+    entries = re.findall(r"^@\w+\{(\w+),(.*?)^\}", bibliography.read_text(), re.MULTILINE | re.DOTALL)
+    return {key: " ".join(entry.split()) for key, entry in entries}
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_an_issue_form_is_one(form):
     content = read(f".github/ISSUE_TEMPLATE/{form}")
