@@ -10,7 +10,7 @@ STEP := "$(SYSTEM_PYTHON)" src/one_at_a_time.py
 
 .DEFAULT_GOAL := course
 .NOTPARALLEL:
-.PHONY: course install labs lab class book slides test quick nightly checks gpu lock clean
+.PHONY: course install labs lab class book slides pdf release test quick nightly checks gpu lock clean
 
 course: labs class book
 	@echo
@@ -41,6 +41,12 @@ book: install
 
 slides: book
 	@$(STEP) $(BIN)/python book/_ext/slides.py
+
+pdf: book
+	@$(STEP) $(BIN)/python book/_ext/pdf.py
+
+release: labs book
+	@$(STEP) $(BIN)/python src/release.py
 
 # All, or those of a room or of a lab: make test ROOM=zero, make test LAB=06.
 ROOM_TESTS = $(if $(ROOM),tests/$(ROOM))

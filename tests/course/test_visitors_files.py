@@ -25,17 +25,26 @@ def test_links_between_the_pages_lead_somewhere(page):
         assert (ROOT / target).exists(), f"{page} links to {target}"
 
 
-def test_the_citation_is_of_this_version_and_licence():
+def test_the_citation_has_our_licence_and_authors():
     citation = read("CITATION.cff")
     assert {"cff-version", "message", "title", "authors", "type"} <= citation.keys()
-    assert citation["version"] == PROJECT["version"]
     assert " AND ".join(citation["license"]) == PROJECT["license"]
     assert [each["name"] for each in citation["authors"]] == [each["name"] for each in PROJECT["authors"]]
 
 
-def test_the_changelog_begins_with_this_version():
-    first = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert first[1] == PROJECT["version"]
+def test_the_paper_has_our_authors_and_cites_what_its_bibliography_has():
+    _, header, text = (ROOT / "paper/paper.md").read_text().split("---\n", 2)
+    authors = [each["name"] for each in yaml.safe_load(header)["authors"]]
+    assert authors == [each["name"] for each in read("CITATION.cff")["authors"]]
+    entries, book = (works(ROOT / name) for name in ("paper/paper.bib", "book/references.bib"))
+    assert set(re.findall(r"@(\w+)", text)) == entries.keys()
+    assert {key: entry for key, entry in entries.items() if key in book and entry != book[key]} == {}
+
+
+def works(bibliography):
+    """``{key: entry}`` of a BibTeX file."""
+    entries = re.findall(r"^@\w+\{(\w+),(.*?)^\}", bibliography.read_text(), re.MULTILINE | re.DOTALL)
+    return {key: " ".join(entry.split()) for key, entry in entries}
 
 
 @pytest.mark.parametrize("form", FORMS)
