@@ -51,10 +51,10 @@ model.register_comm_hook(None, allreduce_hook)
     "no_sync around backward passes only": "model = DDP(Net())\n" + SGD + """
 def step(batch):
     first, second = (list(zip(*(t.chunk(2) for t in batch))))
-    loss = loss_of(model, first) / 2
+    loss = loss_of(model, first) * len(first[0]) / len(batch[0])
     with model.no_sync():
         loss.backward()
-    (loss_of(model, second) / 2).backward()
+    (loss_of(model, second) * len(second[0]) / len(batch[0])).backward()
     optimizer.step()
     optimizer.zero_grad()
 """,
