@@ -9,8 +9,8 @@ from tests.fuzz import dumps
 from tests.in_turn import in_turn
 
 JOBS = 2
-FAULTY = in_turn(dumps.cases(dumps.SEEN, 4 * len(dumps.SEEN)), 4)
-CORRECT = in_turn(dumps.cases(["correct"], 24), 4)
+FAULTY = in_turn(dumps.cases(dumps.SEEN, 4 * len(dumps.SEEN)), 8)
+CORRECT = in_turn(dumps.cases(["correct"], 24), 8)
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +25,10 @@ def those(verdicts, some, *words):
 
 
 def test_the_right_rank_is_named(verdicts):
-    """At least 95 in 100 of those whose dumps hold a trace of the fault."""
+    """At least 95 in 100 of those whose dumps hold a trace of the fault; of a few, all but two."""
     wrong, right = (those(verdicts, FAULTY, word) for word in ("wrong", "right"))
     assert len(right) >= len(FAULTY) / 2
-    assert len(wrong) <= max(1, 0.05 * len(FAULTY)), "\n\n".join(wrong)
+    assert len(wrong) <= max(2, 0.05 * len(FAULTY)), "\n\n".join(wrong)
 
 
 def test_no_correct_program_is_accused(verdicts):

@@ -9,7 +9,7 @@ from tests.same.programs import write
 from tests.same.threads import THREADS
 
 
-@pytest.mark.parametrize("thread", THREADS, ids=lambda thread: thread.where)
+@pytest.mark.parametrize("thread", in_turn(THREADS, 3), ids=lambda thread: thread.where)
 def test_a_bug_of_a_thread_gets_its_name(tmp_path, thread):
     verdict = compare(write(tmp_path / "train.py", thread.program), "step", ranks=thread.ranks, timeout=60)
     assert verdict.causes, str(verdict)
