@@ -8,10 +8,17 @@ document.addEventListener("DOMContentLoaded", () => {
   function show(number) {
     at = Math.min(Math.max(number || 1, 1), slides.length);
     slides.forEach((slide, i) => { slide.hidden = i + 1 !== at; });
+    fit(slides[at - 1]);
     said.textContent = `${at} of ${slides.length}`;
     history.replaceState(null, "", `#${at}`);
     scrollTo(0, 0);
   }
+  // What is taller than the window is made smaller, down to 0.45; what is taller still is scrolled.
+  function fit(slide) {
+    slide.style.zoom = 1;
+    slide.style.zoom = Math.max(0.45, Math.min(1, innerHeight / slide.getBoundingClientRect().height));
+  }
+  addEventListener("resize", () => fit(slides[at - 1]));
   document.addEventListener("keydown", (event) => {
     if (!(event.key in keys) || event.ctrlKey || event.altKey || event.metaKey) return;
     if (event.target.closest("input, select, textarea, button, summary, a")) return;

@@ -94,6 +94,10 @@ def test_a_deck_opens_from_a_disk_and_keys_turn_it(decks, browser):
         assert page.locator(".slide:visible").count() == 1
         seen.append(page.locator("nav output").text_content().split()[0])
     assert seen == ["3 · What a collective costs", "2", "3", "4", "3", f"{count}", f"{count}", "1", "1"]
+    for number in range(1, count + 1):
+        page.evaluate(f"location.hash = '#{number}'")
+        page.locator(f"nav output:text-is('{number} of {count}')").wait_for()
+        assert page.evaluate("document.documentElement.scrollHeight - innerHeight") <= 8, f"slide {number} fits"
     at = page.evaluate("[...document.querySelectorAll('.slide')].findIndex(s => s.querySelector('.rz-explore')) + 1")
     page.evaluate(f"location.hash = '#{at}'")
     page.locator(f"nav output:text-is('{at} of {count}')").wait_for()
