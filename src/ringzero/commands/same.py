@@ -23,7 +23,10 @@ def same(
     a DataLoader of its own; a function or class that makes one; or an object with a method step. For a function of a
     batch the file has a list "batches" of whole batches, which is cut for the ranks, or a DataLoader "loader".
     Processes are connected before the file runs. Where N ranks do not train as one, or wait for ever, the cause is
-    named. Exit status: 0 the same, 1 not the same, 2 it cannot be compared.
+    named; steps count from 1. Exit status: 0 the same, 1 not the same, 2 it cannot be compared.
+
+    What is as wrong in one process is not seen: a last window of an accumulation that is divided as a full one, an
+    evaluation that counts samples twice, what a checkpoint lacks.
     """
     from ringzero.same import ProgramError, compare
 
