@@ -267,6 +267,12 @@ def step():
     "a pass of two batches": DATASET + "sampler = DistributedSampler(dataset)\nloader = DataLoader(dataset, batch_size=24 // ranks, sampler=sampler)\nmodel = DDP(Net())\n" + SGD + STEP,
     "each rank's part of the dataset": DATASET + "part = Subset(dataset, range(rank, 48, ranks))\nloader = DataLoader(part, batch_size=4, shuffle=True, generator=torch.Generator().manual_seed(rank))\nmodel = DDP(Net())\n" + SGD + STEP,
     "an evaluation of everything on every rank, between steps": DATASET + "loader = DataLoader(dataset, batch_size=4, sampler=DistributedSampler(dataset, seed=1))\nwhole = DataLoader(TensorDataset(x + 1), batch_size=8)\nmodel = DDP(Net())\n" + SGD + STEP.replace("    return", "    with torch.no_grad():\n        for (each,) in whole:\n            model(each)\n    return"),
+    "short texts, some alike on two ranks": DATASET + """
+words = torch.cartesian_prod(torch.arange(6), torch.arange(4))
+orders = [torch.randperm(24, generator=torch.Generator().manual_seed(r))[:12] for r in range(ranks)]
+loader = DataLoader(TensorDataset(words[orders[rank]], words[orders[rank], 0]), batch_size=4)
+model = DDP(nn.Sequential(nn.Embedding(6, 5), nn.Flatten(), nn.Linear(10, 6)))
+""" + SGD + STEP.replace("loss_of(model, batch)", "nn.functional.cross_entropy(model(batch[0]), batch[1])"),
     "one sample again and again": "batches = [(torch.ones(12, 6), torch.ones(12, 3))] * 4\nmodel = DDP(Net())\n" + SGD + STEP,
     "numbers without a batch": "model = DDP(Net())\n" + SGD + STEP.replace("batch)", "whole)", 1).replace("def step(whole)", "def step()").replace("    optimizer.zero_grad()", "    n = 12 // ranks\n    batch = [t[rank * n:(rank + 1) * n] for t in batches[0]]\n    optimizer.zero_grad()"),
     # accelerate
