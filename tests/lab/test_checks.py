@@ -593,6 +593,19 @@ def test_an_endless_loop_is_not_run_again(launches):
     assert "not run: never_ends hung with 3 ranks, 10 float32 numbers" in reasons[1]
 
 
+def answer():
+    return {"cause": "none"}
+
+
+def test_an_answer_has_no_case_to_name(capsys):
+    check = make(answer, built_from=())
+    check.that("the cause", check.run(ranks=1), lambda run: "'cause' is 'none'")
+    check.score()
+    said = capsys.readouterr().out
+    assert "'cause' is 'none'" in said
+    assert "with ()" not in said
+
+
 def test_few_ranks_come_first_and_a_single_one_last(monkeypatch):
     """So a loop without an end is told soon, and who hangs on one rank alone loses that alone."""
     order = []

@@ -201,7 +201,8 @@ class Check:
             return run.wrong_on_gloo
         ran = run.twin is not None and not (run.problem or "").startswith("not run")
         place = "right on gloo, wrong on NCCL" if ran else f"with {run.case}"
-        where = "" if run.problem == failure.not_written(self.name) else f"{place}: "
+        says_nothing = str(run.case) == "()" or run.problem == failure.not_written(self.name)
+        where = "" if says_nothing else f"{place}: "
         problem = run.problem or failure.nothing_proved(run, self.built_from)
         if problem is None:
             try:
