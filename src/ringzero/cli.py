@@ -90,6 +90,7 @@ def _left_out(name: str, why: str) -> click.Command:
         "plan": "ringzero.commands.plan:plan",
         "quiz": "ringzero_course.connect.commands:quiz",
         "release": "ringzero_course.grading.instructor:release",
+        "run": "ringzero.commands.run:run",
         "same": "ringzero.commands.same:same",
         "seal": "ringzero_course.grading.instructor:seal",
         "similar": "ringzero_course.connect.commands:similar",
@@ -103,7 +104,7 @@ def main() -> None:
 
 BENCHES = (
     *("cluster", "collectives", "ddp", "grading", "launch", "muon", "offload", "overlap", "prediction", "pricing"),
-    *("strict", "trace", "unsynced", "zero", "zeropp"),
+    *("run", "strict", "trace", "unsynced", "zero", "zeropp"),
 )
 
 

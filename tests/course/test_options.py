@@ -74,6 +74,9 @@ ASKED = {
         "prediction --sizes 1M": {"sizes": (2**20,)},
         "prediction --seconds 3": {"seconds": 3.0},
         "pricing --world-sizes 8": {"world_sizes": (8,)},
+        "run --scripts ddp,fsdp2": {"scripts": ("ddp", "fsdp2")},
+        "run --steps 3": {"steps": 3},
+        "run --repeats 2": {"repeats": 2},
         "strict --iterations 3": {"iterations": 3},
         "unsynced --ranks 3": {"ranks": (3,)},
         "unsynced --rate 1gbit": {"rate": "1gbit"},
@@ -95,6 +98,8 @@ ASKED = {
     "ringzero similar 03_cost_models --into {here}/compare": ("connect.similar:export", {"into": "{here}/compare"}),
     "ringzero measure --ranks 4": ("measure.machine:OneNode", {"ranks": 4}),
     "ringzero measure --inter-node 1gbit": (":Cluster", {"nodes": 2, "inter_node": "1gbit"}),
+    "ringzero run --ranks 3 -m train": ("ranks.script:run", {"ranks": 3}),
+    "ringzero run -m train": ("ranks.script:run", {"is_module": True}),
     "ringzero same train.py:step --ranks 3": ("same:compare", {"ranks": 3}),
     "ringzero same train.py:step --steps 9": ("same:compare", {"steps": 9}),
     "ringzero same train.py:step --data loader": ("same:compare", {"samples": "loader"}),
@@ -147,6 +152,7 @@ SHOWN = {
 }
 ELSEWHERE = {  # options that other tests try, and how
     "ringzero bench unsynced --figure": "test_bench", "ringzero measure --json": "test_cluster", "ringzero same --json": "test_same",
+    "ringzero run --trace": "test_run", "ringzero explain --torchrun": "test_live", "ringzero explain --pid": "test_live",
     "ringzero mutants --json": "test_mutants", "python -m ringzero_course.authoring.sample_class --update": "it writes into tests/",
     "python -m ringzero_course.grading.build_labs --check": "test_labs",
     "python -m ringzero.measure.gpu --only": "test_measure_gpu",

@@ -17,6 +17,7 @@ import psutil
 import pytest
 import torch
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
 from ringzero import RankError, Ranks, RankTimeout, launch
 from ringzero.ranks import plain_data, pool, running
@@ -257,6 +258,57 @@ def test_what_another_thread_may_still_send_is_no_deadlock():
         return pong.sum().item()
 
     assert launch(answered_by_a_thread).returns == [3.0, 3.0]
+
+
+def test_a_deadlock_in_the_backward_pass_of_torchs_ddp_ends_as_soon():
+    """Its all-reduce is waited for in C++, where no record shows it."""
+
+    def one_step_fewer():
+        model = DistributedDataParallel(torch.nn.Linear(4, 4))
+        for _ in range(3 - dist.get_rank()):
+            model(torch.ones(2, 4)).sum().backward()
+
+    def another_call():
+        model = DistributedDataParallel(torch.nn.Linear(4, 4))
+        dist.barrier() if dist.get_rank() else model(torch.ones(2, 4)).sum().backward()
+
+    for job, why in (
+        (one_step_fewer, r"rank 1 never entered all_reduce #\d; rank 0 waits there, .*; rank 1 had returned"),
+        (another_call, r"the ranks disagree on collective #\d: rank 0 called all_reduce .*; rank 1 called barrier"),
+    ):
+        with pytest.raises(RankTimeout, match=f"^2 ranks were stuck for good, .*{why}") as caught:
+            launch(job, timeout=300.0)
+        assert caught.value.deadlocked
+
+
+def test_a_backward_pass_at_work_is_no_deadlock():
+    """One rank computes, or sleeps, in its backward pass; the other waits for it, and comes to the all-reduce later."""
+
+    class Late(torch.autograd.Function):
+        @staticmethod
+        def forward(_, x, works):
+            Late.works = works
+            return x.clone()
+
+        @staticmethod
+        def backward(_, gradient):
+            if dist.get_rank() == 0:
+                late = time.monotonic() + 3.5
+                while time.monotonic() < late:
+                    sum(range(10**5)) if Late.works else time.sleep(3.5)
+                dist.send(torch.ones(1), 1)
+            return gradient, None
+
+    def late(works):
+        future = dist.all_reduce(torch.ones(3), async_op=True).get_future() if dist.get_rank() == 0 else None
+        if future is None:
+            dist.recv(torch.empty(1), 0)
+            dist.all_reduce(torch.ones(3))
+        Late.apply(torch.ones(4, requires_grad=True), works).sum().backward()
+        return future is None or future.wait()[0].tolist()
+
+    for works in (True, False):
+        assert launch(late, works, timeout=60.0).returns == [[2.0, 2.0, 2.0], True]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's variables")

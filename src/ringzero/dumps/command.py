@@ -10,19 +10,34 @@ from ringzero.drawing import standalone
 
 
 @click.command("explain")
-@click.argument("dumps", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("dumps", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--torchrun", type=int, metavar="PID", help="Of a torchrun whose job hangs now, instead of DUMPS.")
+@click.option("--pid", "pids", type=int, multiple=True, metavar="PID", help="Of a rank that hangs now; repeat it.")
 @click.option("--world-size", type=int, help="How many ranks the job had, where its last ranks left no dump.")
 @click.option("--svg", type=click.File("w"), help="Draw the ranks' last operations.")
 @click.option("--json", "as_json", type=click.File("w"), help="Write all of it as JSON; - prints it.")
-def command(dumps: tuple[Path, ...], world_size: int | None, svg: TextIO | None, as_json: TextIO | None) -> None:
+def command(
+    dumps: tuple[Path, ...],
+    torchrun: int | None,
+    pids: tuple[int, ...],
+    world_size: int | None,
+    svg: TextIO | None,
+    as_json: TextIO | None,
+) -> None:
     """Say why a job hangs: who waits in which collective, and who is missing there or called something else.
 
     DUMPS are files of torch's Flight Recorder, pickles or JSON, one for each rank, or the folder that holds them.
-    Nothing in them is run. Exit status: 0 nothing is wrong, 1 something is, 2 the dumps cannot be read.
+    Nothing in them is run. With --torchrun or --pid the job still hangs: its stacks are read by py-spy, and NCCL's
+    recorder is asked for its dumps where it has a pipe (TORCH_NCCL_DEBUG_INFO_PIPE_FILE). Exit status: 0 nothing is
+    wrong, 1 something is, 2 the dumps or the processes cannot be read.
     """
     from ringzero.dumps.findings import explain
 
+    if bool(dumps) + (torchrun is not None) + bool(pids) != 1:
+        raise click.UsageError("give the dumps, or --torchrun, or --pid: one of them")
     try:
+        if not dumps:
+            dumps = _of_running(torchrun, pids, as_json)
         found = explain(dumps, world_size)
         drawn = standalone(found.figure()) if svg is not None else ""
     except ValueError as error:
@@ -36,3 +51,19 @@ def command(dumps: tuple[Path, ...], world_size: int | None, svg: TextIO | None,
     if as_json is None or as_json.name != "<stdout>":
         click.echo(str(found))
     raise SystemExit(1 if found.is_wrong else 0)
+
+
+def _of_running(torchrun: int | None, pids: tuple[int, ...], as_json: TextIO | None) -> tuple[Path, ...]:
+    """The dumps of a job that hangs now. Where it writes none, say where its ranks stand, and exit."""
+    from ringzero.dumps import live
+
+    ranks = live.ranks_under(torchrun) if torchrun is not None else {live.rank_of(pid): pid for pid in pids}
+    if written := live.dumps(ranks):
+        return tuple(written)
+    stacks = live.look(ranks)
+    if as_json is not None:
+        json.dump(stacks.as_json(), as_json, indent=1)
+        as_json.write("\n")
+    if as_json is None or as_json.name != "<stdout>":
+        click.echo(str(stacks))
+    raise SystemExit(1)

@@ -15,7 +15,8 @@ from ringzero.record import sources, trace_file
 
 QUEUES = "queues"  # the file in a call's folder that says: the ranks' operations go through queues, as on NCCL
 ENDS = {"returned": "had returned", "gone": "was lost"}  # of a rank that was not running any more, in words
-SLOW = "Every message had both its ends, so the ranks were slow rather than stuck; give the call a longer timeout."
+SLOW = "Every message had both its ends, so the ranks were slow rather than stuck"
+WAITS_IN_TORCH = ("torch/autograd/graph.py", "torch/futures/__init__.py")  # the files from which its C++ code waits
 FRAMES = 8  # of each rank's stack, innermost first
 
 
@@ -50,14 +51,34 @@ def failure(call: Path, exits: Mapping[int, int | None], world_size: int, lost: 
     return rank, "\n\n".join(parts)
 
 
-def timeout(call: Path, running: Iterable[int], world_size: int, seconds: float, deadlocked: bool) -> tuple[int, str]:
+def reason(call: Path, world_size: int) -> str | None:
+    """Why a communication failed, where that is what failed first; None if it was something else, or is not known.
+
+    Over gloo a rank that waits for another gets an error when that one ends.
+    """
+    errors = [error for rank in range(world_size) if (error := _error(call, rank))]
+    if not errors or not _is_communication(min(errors, key=lambda error: error["time"])):
+        return None
+    states = states_of(call, world_size)
+    return diagnose([states[rank] for rank in range(world_size)])
+
+
+def timeout(
+    call: Path,
+    running: Iterable[int],
+    world_size: int,
+    seconds: float,
+    deadlocked: bool,
+    if_slow: str = "; give the call a longer timeout",
+) -> tuple[int, str]:
     """``(rank, message)`` for a call that had not ended after ``seconds``: the sentence, then where each rank was.
 
-    ``deadlocked`` says that the call was ended before its time was up because its ranks could never return.
+    ``deadlocked`` says that the call was ended before its time was up because its ranks could never return. ``if_slow``
+    is what a user can do where nothing is wrong.
     """
     states = states_of(call, world_size)
     stuck = [rank for rank in running if states[rank].state == "running"]
-    sentence = diagnose([states[rank] for rank in range(world_size)]) or SLOW
+    sentence = diagnose([states[rank] for rank in range(world_size)]) or f"{SLOW}{if_slow}."
     how = f"were stuck for good, seen after {seconds:.1f} s" if deadlocked else f"were not done after {seconds:g} s"
     lines = [f"{world_size} ranks {how}: {sentence}"]
     for rank, state in states.items():
@@ -92,6 +113,8 @@ def states_of(call: Path, world_size: int) -> dict[int, RankState]:
         own = [frame for frame in stack if not sources.is_package_code(frame[0])]
         own = own or [frame for frame in stack if not sources.is_plumbing(frame[0])]
         operations = trace_file.read(call / f"{rank}.trace", rank)
+        if is_in_torch(call, rank) or (call / f"{rank}.error").exists():  # then it is over for want of another rank
+            operations = [op._replace(wait=op.start) if op.given and op.end is None else op for op in operations]
         finished = "returned" if (call / f"{rank}.result").exists() else "running"
         states[rank] = RankState(
             state="gone" if (call / f"{rank}.gone").exists() else finished,
@@ -101,6 +124,12 @@ def states_of(call: Path, world_size: int) -> dict[int, RankState]:
             queued=(call / QUEUES).exists(),
         )
     return states
+
+
+def is_in_torch(call: Path, rank: int) -> bool:
+    """Whether the last stack of ``rank`` ends where torch's C++ code can wait for a future: in a backward pass, say."""
+    innermost = next(iter(_stack(call, rank)), ("",))[0]
+    return innermost.replace("\\", "/").endswith(WAITS_IN_TORCH)
 
 
 def _stack(call, rank):

@@ -210,6 +210,13 @@ class Pool:
                 done[rank] = json.loads(line)["exit"]
         return done
 
+    def cpu_seconds(self, rank: int) -> float:
+        """What the processes of a rank's call have computed so far; of a rank that is gone, 0."""
+        with contextlib.suppress(psutil.Error):
+            times = [child.cpu_times() for child in psutil.Process(self.pids[rank]).children(recursive=True)]
+            return sum(each.user + each.system for each in times)
+        return 0.0
+
     def close(self) -> None:
         """End every process of the pool and remove its files."""
         for connection in self.workers:

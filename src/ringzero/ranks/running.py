@@ -69,13 +69,16 @@ class Call:
                 mark_as_gone(self.folder, rank)
 
     def _watch(self):
-        watched = deadlock.Watch(self.folder, self.job.world_size)
+        pool = self.pool
+        watched = deadlock.Watch(
+            self.folder, self.job.world_size, lambda ranks: pool.send(ranks, {"stack": True}), pool.cpu_seconds
+        )
         while self.running and not self.deadlocked:
             left = self.deadline - time.monotonic()
             if left <= 0 and (self.failed or left < -processes.END_SECONDS or not self._all_have_results()):
                 return
             self.deadlocked = not self.failed and watched.deadlocked(self.running)
-            for rank, status in self.pool.exits(min(max(left, 0.01), deadlock.LOOK_SECONDS)).items():
+            for rank, status in pool.exits(min(max(left, 0.01), deadlock.LOOK_SECONDS)).items():
                 if rank in self.running:  # a pool may be larger than the call
                     self.running.remove(rank)
                     self._has_ended(rank, status)
@@ -148,10 +151,12 @@ def ask_for_stacks(pool: Pool, folder: Path, running: Collection[int], ended: se
 
     A rank that ends just now writes none: it is added to ``ended``.
     """
+    before = {rank: len(report.read(folder / f"{rank}.stack")) for rank in running}
     pool.send(running, {"stack": True})
     deadline = time.monotonic() + STACK_SECONDS
     while time.monotonic() < deadline:
-        if all(rank in ended or report.read(folder / f"{rank}.stack").count("\n") > 1 for rank in running):
+        stacks = {rank: report.read(folder / f"{rank}.stack")[before[rank] :] for rank in running}
+        if all(rank in ended or stack.count("\n") > 1 for rank, stack in stacks.items()):
             break
         ended.update(rank for rank in pool.exits(0.01) if rank in running)
 

@@ -33,6 +33,7 @@ class Operation(NamedTuple):
     ``thread``   which of the rank's threads computed or waited (0, 1, … in the order they first did)
     ``head``     the first element of a message sent, where that was asked for (``noting_heads``), else None
     ``dropped``  whether its handle is gone without a wait, which cancels a message that is not through yet
+    ``given``    whether torch's own code has its future, so that no record shows who waits
     ``missing``  how many operations this rank did after this one, its last in the trace: there was no room for them
     ``parts``    the messages that one of ringzero's own collectives is made of, where ``calls`` put them together
 
@@ -63,6 +64,7 @@ class Operation(NamedTuple):
     thread: int = 0
     head: float | None = None
     dropped: bool = False
+    given: bool = False
     parts: tuple["Operation", ...] = ()
     missing: int = 0
 

@@ -149,6 +149,10 @@ class Recorder:
         with contextlib.suppress(*trace_file.CLOSED):
             self._file.not_waited_for(offset, dropped=True)
 
+    def given_to_torch(self, offset: int) -> None:
+        """Note that torch's own code has the future of the operation recorded at ``offset``."""
+        self._file.given_to_torch(offset)
+
     def has_ended(self, offset: int | None) -> None:
         """Note that the operation recorded at ``offset`` is over: it was waited for, or computed."""
         if offset is not None:

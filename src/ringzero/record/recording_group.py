@@ -32,6 +32,28 @@ def register(backend: str, path: str | PathLike, rank: int, create: Callable | N
     return name
 
 
+def record_all(path: str | PathLike, rank: int) -> None:
+    """Have every group of gloo that this process makes from now on record into ``path``, under gloo's own name.
+
+    For programs that call ``init_process_group`` and ``new_group`` themselves. Groups of other backends stay as they
+    are: what is on a GPU ends unseen, and a record of it would cost time.
+    """
+    name = register("gloo", path, rank)
+    make = distributed_c10d._new_process_group_helper
+
+    def recorded(group_size, group_rank, ranks, backend, *others, **options):
+        devices = dist.BackendConfig(dist.Backend(backend)).get_device_backend_map()
+        if set(devices.values()) != {"gloo"}:
+            return make(group_size, group_rank, ranks, backend, *others, **options)
+        group, store = make(group_size, group_rank, ranks, name, *others, **options)
+        if store is not None:  # this rank is in the group
+            distributed_c10d._world.pg_map[group] = backend, store
+            distributed_c10d._world.pg_backend_config[group] = str(dist.BackendConfig(dist.Backend(backend)))
+        return group, store
+
+    distributed_c10d._new_process_group_helper = recorded  # type: ignore[assignment]
+
+
 def gloo(store, rank, world_size, timeout, name, members):
     """A group of gloo beside those that ``torch.distributed`` knows, recorded where this process records.
 

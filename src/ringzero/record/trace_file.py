@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Sequence
 from os import PathLike
+from typing import NamedTuple
 
 from ringzero import processes
 from ringzero.record.operation import COMMUNICATION, COMPUTE, HEADER, Operation
@@ -22,10 +23,11 @@ BEGUN = struct.Struct("<BBiqiHIIIid")
 RECORD = struct.Struct(BEGUN.format + "ddB")
 START, END, WAIT, THREAD = BEGUN.size - 8, BEGUN.size, BEGUN.size + 8, BEGUN.size + 16
 TIME, TIME_AND_THREAD = struct.Struct("<d"), struct.Struct("<dB")
-HEAD = struct.Struct("<qqq")  # how many records follow, which was waited for last (its offset, or 0), Python threads
+HEAD = struct.Struct("<qqq")  # how many records follow, the last wait's offset (0: none; below 0: torch's), threads
 COUNT, WAITED = struct.Struct("<q"), struct.Struct("<qq")  # its parts, which different threads write
 NONE = -1  # no peer, no batch
 DROPPED = -1.0  # in place of the time of the first wait: nobody waits, or can wait any more
+GIVEN = -2.0  # likewise: torch has the future, and no record shows when it waits
 MOST_THREADS = 255  # all later threads have this number
 CLOSED = (ValueError, TypeError)  # what a write into a closed file raises; struct's is a TypeError
 
@@ -78,6 +80,11 @@ class Writer:
         if now:
             WAITED.pack_into(self._memory, COUNT.size, offset, threading.active_count())
 
+    def given_to_torch(self, offset: int) -> None:
+        """Torch's own code has the operation's future and may wait for it unseen, as DDP does in a backward pass."""
+        TIME.pack_into(self._memory, offset + WAIT, GIVEN)
+        WAITED.pack_into(self._memory, COUNT.size, -offset, threading.active_count())
+
     def not_waited_for(self, offset: int, dropped: bool) -> None:
         """Nobody waits for an operation; with ``dropped`` nobody can any more."""
         TIME.pack_into(self._memory, offset + WAIT, DROPPED if dropped else 0.0)
@@ -96,19 +103,29 @@ class Writer:
         self._memory.close()
 
 
-def waiting(path: str | PathLike) -> tuple[int, int] | None:
-    """What the rank that writes ``path`` waits for now, a pair that is another in each wait; None if it does not wait.
+class Wait(NamedTuple):
+    """A rank's wait: how many operations it has begun and which of them it waits for, so that each wait is another.
 
-    A rank with more Python threads than one does not count as waiting: another thread may do what it waits for.
+    ``unseen``: only torch's own code can wait (``given_to_torch``), so that the rank may be at work instead.
+    ``threads`` are its Python threads, of which another may do what this one waits for.
     """
+
+    operations: int
+    offset: int
+    unseen: bool
+    threads: int
+
+
+def waiting(path: str | PathLike) -> Wait | None:
+    """What the rank that writes ``path`` waits for now; None if it does not wait."""
     try:
         with open(path, "rb", opener=processes.regular) as file:
             count, offset, threads = HEAD.unpack(file.read(HEAD.size))
-            file.seek(offset + END)
+            file.seek(abs(offset) + END)
             (ended,) = TIME.unpack(file.read(TIME.size))
     except (OSError, struct.error):  # no such file, or nonsense in its place
         return None
-    return (count, offset) if offset and threads == 1 and not ended else None
+    return Wait(count, abs(offset), offset < 0, threads) if offset and not ended else None
 
 
 def read(path: str | PathLike, rank: int) -> list[Operation]:
@@ -163,5 +180,6 @@ def _operation(rank, sequence, row, named):
         batch=None if batch == NONE else batch,
         head=named.get(("head", sequence), (None,))[0],
         dropped=wait == DROPPED,
+        given=wait == GIVEN,
         **common,
     )

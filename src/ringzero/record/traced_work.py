@@ -1,10 +1,13 @@
 """The work handles that a recording process group returns: they note when the program waited, and until when."""
 
 import contextlib
+import sys
+from functools import partial
 
 import torch
 import torch.distributed as dist
 
+from ringzero.record import sources
 from ringzero.record.eager import none_compiled
 from ringzero.record.trace_file import CLOSED
 
@@ -68,28 +71,41 @@ class TracedWork(dist.Work):
         offset, self._offset = self._offset, None
         if offset is None or torch.cuda.is_initialized():  # a future of ours would have to know the streams
             return self._work.get_future()
-        return TracedFuture(self._work.get_future(), self._recorder, offset)
+        self._recorder.given_to_torch(offset)
+        noted = self._work.get_future().then(partial(_note_end, self._recorder, offset))
+        # C++ takes an error of ``noted`` for one, and that of a future made in Python for a value, and crashes.
+        by_torch = sources.is_package_code(sys._getframe(1).f_code.co_filename)
+        return noted if by_torch else TracedFuture(noted, self._recorder, offset)
+
+
+def _note_end(recorder, offset, future):
+    """The value of a future that is complete, or its error, with a note of when that was."""
+    try:
+        value = future.value()
+    except Exception:
+        with contextlib.suppress(*CLOSED):
+            recorder.has_failed(offset)
+        raise
+    with contextlib.suppress(*CLOSED):
+        recorder.has_ended(offset)
+    return value
 
 
 class TracedFuture(torch.futures.Future):
-    """The future of a collective. It notes when ``wait`` was called, and, for waits in C++, when it was complete."""
+    """The future of a collective, which notes when ``wait`` is called."""
 
-    def __init__(self, future, recorder, offset):
+    def __init__(self, noted, recorder, offset):
         super().__init__()
         self._recorder, self._offset = recorder, offset
-        future.add_done_callback(self._complete)
+        noted.add_done_callback(self._complete)
 
-    def _complete(self, future):
+    def _complete(self, noted):
         try:
-            value = future.value()
+            value = noted.value()
         except Exception as error:
-            with contextlib.suppress(*CLOSED):
-                self._recorder.has_failed(self._offset)
             self.set_exception(error)
-            return
-        with contextlib.suppress(*CLOSED):
-            self._recorder.has_ended(self._offset)
-        self.set_result(value)
+        else:
+            self.set_result(value)
 
     def wait(self):
         return self._recorder.waited((self._offset,), super().wait)

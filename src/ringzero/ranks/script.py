@@ -1,0 +1,171 @@
+"""Run a script on N ranks as ``torchrun`` does, watch over its communication, and say why it hangs if it does.
+
+On the CPU the ranks' groups record, and a job whose ranks can never get on is ended with the cause. On GPUs torch's own
+Flight Recorder is switched on; if NCCL's watchdog ends the job, its dumps are explained.
+"""
+
+import contextlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from ringzero import processes
+from ringzero.explain import deadlock, report
+from ringzero.ranks import script_rank
+from ringzero.ranks.torchrun import TORCHRUN, rank_environment
+from ringzero.record import export, trace_file
+from ringzero.record.operation import Operation
+
+MARK = "RINGZERO_RUN"  # in the environment of all that a run starts: its folder
+STILL_WITH_THREADS = 4.0  # a progress bar has a thread; one that communicates is soon seen to
+STACK_SECONDS = 2.0  # a rank on a busy machine has written its stack by then
+STOP_SECONDS = 30.0  # torchrun gives its ranks as long before it kills them
+RECORDED = "2000"  # operations of a rank that torch's recorder keeps
+DUMP = "nccl_trace_rank_"  # how the names of NCCL's dumps begin
+
+
+class Ended(NamedTuple):
+    """How a script ended: its exit ``status``, torchrun's own; ``why`` it hung or failed, in sentences, "" if unknown;
+    and the ``operations`` of all ranks.
+    """
+
+    status: int
+    why: str
+    operations: list[Operation]
+
+    def save_chrome_trace(self, path: str | PathLike[str]) -> None:
+        """Write the operations as JSON that Perfetto (ui.perfetto.dev) and ``ringzero timeline`` read."""
+        export.save_chrome_trace(self.operations, path)
+
+
+def run(
+    command: Sequence[str], ranks: int, is_module: bool = False, explain: Callable[[list[Path]], str] = lambda _: ""
+) -> Ended:
+    """Run ``command``, a script or module and its arguments, on ``ranks`` ranks of this machine.
+
+    What the script prints passes through. Interrupted, it says where each rank was. ``explain(files)`` says what NCCL's
+    dumps show, if its watchdog left some. Whatever happens, no process is left.
+    """
+    with tempfile.TemporaryDirectory(prefix="ringzero-run-") as name:
+        script = _Script(Path(name), ranks)
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a cluster stops jobs by it
+        try:
+            script.start([*(["-m"] if is_module else []), *command])
+            why = script.watch() or explain(sorted(script.folder.glob(f"{DUMP}*")))
+            recorded = [op for rank in range(ranks) for op in trace_file.read(script.folder / f"{rank}.trace", rank)]
+            return Ended(script.status(), why, recorded)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+            script.end()
+
+
+class _Script:
+    def __init__(self, folder: Path, world_size: int):
+        self.folder, self.world_size = folder, world_size
+        self.began = time.monotonic()
+        self.is_stuck = False
+
+    def start(self, command: list[str]) -> None:
+        rank = ["-m", script_rank.__name__, str(self.folder), *command]
+        self.agent = subprocess.Popen(
+            [sys.executable, "-c", TORCHRUN, "--standalone", "--nproc-per-node", str(self.world_size), *rank],
+            env=_environment(self.folder, self.world_size),
+            preexec_fn=processes.die_with_parent,
+            start_new_session=True,  # an interrupt is this process's, which first asks the ranks where they are
+        )
+
+    def watch(self) -> str:
+        """Wait for the script's end; why it hung or failed."""
+        watched = deadlock.Watch(self.folder, self.world_size, self._ask, self._cpu_seconds, STILL_WITH_THREADS)
+        try:
+            while self.agent.poll() is None:
+                time.sleep(deadlock.LOOK_SECONDS)
+                self._note_ends()
+                if self._all_began() and watched.deadlocked(self._running()):
+                    return self._hangs(True)
+        except KeyboardInterrupt:
+            why = self._hangs(False)
+            self.agent.terminate()  # which has the ranks end, as torchrun does
+            with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+                self.agent.wait(STOP_SECONDS)
+            return why
+        if self.agent.returncode == 0:
+            return ""
+        return report.reason(self.folder, self.world_size) or ""
+
+    def status(self) -> int:
+        """The exit status of the whole run; 1 of one that hung."""
+        return 1 if self.is_stuck else self.agent.returncode
+
+    def end(self) -> None:
+        """End what still runs: torchrun, its ranks, and what those started."""
+        if self.agent.poll() is None:
+            self.agent.kill()  # it has nothing to tidy up, and its own way takes seconds
+            self.agent.wait()
+        processes.end(lambda: processes.marked(MARK, str(self.folder)))
+
+    def _hangs(self, for_good):
+        self.is_stuck = True
+        if not self._all_began():
+            return "Ended before all ranks had begun the script."
+        running = self._running()
+        self._ask(running)
+        deadline = time.monotonic() + STACK_SECONDS
+        while time.monotonic() < deadline and not all(self._file(rank, "stack").stat().st_size for rank in running):
+            time.sleep(0.01)
+        seconds = time.monotonic() - self.began
+        return report.timeout(self.folder, running, self.world_size, round(seconds, 1), for_good, if_slow="")[1]
+
+    def _file(self, rank, what):
+        return self.folder / f"{rank}.{what}"
+
+    def _all_began(self):
+        return all(self._file(rank, "pid").exists() for rank in range(self.world_size))
+
+    def _running(self):
+        ended = ("result", "error", "gone")
+        return [rank for rank in range(self.world_size) if not any(self._file(rank, how).exists() for how in ended)]
+
+    def _process(self, rank):
+        return psutil.Process(int(self._file(rank, "pid").read_text() or 0))
+
+    def _note_ends(self):
+        """Mark the ranks whose process is gone though their script did not return."""
+        for rank in self._running():
+            if self._file(rank, "pid").exists():
+                try:
+                    gone = self._process(rank).status() == psutil.STATUS_ZOMBIE
+                except psutil.NoSuchProcess:
+                    gone = True
+                if gone and rank in self._running():  # it may have returned since
+                    self._file(rank, "gone").touch()
+
+    def _ask(self, ranks: Iterable[int]) -> None:
+        for rank in ranks:
+            with contextlib.suppress(psutil.Error, OSError):
+                self._process(rank).send_signal(script_rank.STACK_SIGNAL)
+
+    def _cpu_seconds(self, rank):
+        with contextlib.suppress(psutil.Error, OSError):
+            process = self._process(rank)
+            times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
+            return sum(each.user + each.system for each in times)
+        return 0.0
+
+
+def _environment(folder: Path, world_size: int) -> dict[str, str]:
+    """As the user's, with all that a rank needs to be found and explained. What the user has set stays."""
+    recorder = {
+        "TORCH_FR_BUFFER_SIZE": RECORDED,
+        "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
+        "TORCH_FR_DUMP_TEMP_FILE": str(folder / DUMP),
+    }
+    return recorder | rank_environment(world_size) | {MARK: str(folder)}

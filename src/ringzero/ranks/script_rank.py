@@ -1,0 +1,65 @@
+"""One rank of ``ringzero run``: the user's script as ``__main__``, as torchrun would run it, with its groups recorded.
+
+    python -m ringzero.ranks.script_rank FOLDER [-m] SCRIPT ARGUMENTS ...
+
+It leaves in FOLDER what a rank of ``launch`` does (``ringzero.ranks.job``), and ``R.pid``, its process id.
+"""
+
+import faulthandler
+import json
+import os
+import runpy
+import signal
+import sys
+import time
+from pathlib import Path
+
+from ringzero import processes
+
+# Of no script that uses SIGUSR1 for itself, as many do for a cluster that is about to stop them.
+STACK_SIGNAL: int = getattr(signal, "SIGRTMAX", None) or signal.SIGINFO  # type: ignore[attr-defined]
+
+
+def main(folder: Path, script: str, arguments: list[str], is_module: bool) -> None:
+    """Run the script. What it raises, and how it exits, is its own."""
+    processes.die_with_parent()  # before torch is imported, which takes seconds
+    from ringzero.record import recording_group, sources
+
+    rank = int(os.environ["RANK"])
+    stacks = open(folder / f"{rank}.stack", "w")  # noqa: SIM115  (faulthandler keeps it)
+    faulthandler.register(STACK_SIGNAL, stacks, all_threads=False)
+    (folder / f"{rank}.pid").write_text(str(os.getpid()))
+    recording_group.record_all(folder / f"{rank}.trace", rank)
+    sys.argv = [script, *arguments]
+    try:
+        if is_module:
+            sys.path[0] = os.getcwd()
+            runpy.run_module(script, run_name="__main__", alter_sys=True)
+        else:
+            sys.path[0] = os.path.dirname(os.path.abspath(script))
+            runpy.run_path(script, run_name="__main__")
+    except SystemExit as end:
+        if end.code in (None, 0):
+            (folder / f"{rank}.result").touch()
+        raise
+    except BaseException as error:
+        said = {"time": time.time(), "message": str(error), "traceback": sources.format_error(error)}
+        (folder / f"{rank}.error").write_text(json.dumps(said))
+        own = _from_the_script(error.__traceback__)
+        sys.excepthook(type(error), error.with_traceback(own), own)
+        raise SystemExit(1) from None
+    (folder / f"{rank}.result").touch()
+
+
+def _from_the_script(trace):
+    """The traceback without this file's frames and runpy's: as Python itself would show it."""
+    own = trace
+    while own is not None and own.tb_frame.f_code.co_filename in (__file__, "<frozen runpy>"):
+        own = own.tb_next
+    return own or trace
+
+
+if __name__ == "__main__":
+    _, where, *command = sys.argv
+    named = command[0] == "-m"
+    main(Path(where), command[named], command[named + 1 :], named)
