@@ -343,3 +343,22 @@ def test_gloo_names_no_members_so_who_used_the_group_belongs_to_it(tmp_path):
         found = explain([tmp_path])
         assert found.sentence.startswith(begins), found.sentence
         assert any("no sends and receives" in note for note in found.notes())
+
+
+@pytest.mark.parametrize("torch", ["2.5", "2.13"])
+def test_the_example_of_pytorchs_tutorial(torch, tmp_path):
+    """Of two equal loops one has a sum between them. torchfrtrace says that rank 1 misses the fifth, rank 0's last."""
+
+    def crash(rank):
+        for line, first in ((26, "completed"), (33, "started"), (44, "scheduled")):
+            if line == 33 and rank.rank == 0:
+                rank.call("all_reduce", line, size=(4, 5), state=first)
+            for number in range(2 if line != 33 else 0):
+                waits = "started" if line == 44 and rank.rank == 1 and number == 0 else first
+                rank.call("all_reduce", line, size=(3, 4), state=waits)
+
+    found = explain([job(tmp_path, 2, crash, torch=torch)])
+    assert found.sentence == (
+        "rank 0 called all_reduce #3, train.py line 33, once more than rank 1; rank 1 called the next one in its "
+        "place, train.py line 44."
+    )

@@ -240,6 +240,7 @@ WRONG = {  # {what somebody wrote: (the cause's name, the program)}
         WRAPPED, ("optimizer = torch.optim.AdamW(model.parameters()", "head = nn.Linear(3, 3)\noptimizer = torch.optim.AdamW([*model.parameters(), *head.parameters()]"),
         ("loss_of(model, batch)", "(head(model(batch[0])) - batch[1]).square().mean()"))),
     "NaN on one rank": ("a step on some ranks only", without(BY_HAND, ("    optimizer.step()", "    if not (rank == 1 and loss_of.calls == 2):\n        optimizer.step()\n    loss_of.calls += 1"), ("def step", "loss_of.calls = 0\ndef step"))),
+    "a batch without a backward pass on one rank": ("ranks that wait for ever", without(WRAPPED, ("    loss.backward()", "    if rank == 0 or batch[0][0, 0] < 0.5:\n        loss.backward()"))),
     "state on rank 0": ("optimizer state out of step", without(WRAPPED, ("def step", "for p in model.parameters():\n    if rank == 1:\n        optimizer.state[p] = {'step': torch.tensor(9.0), 'exp_avg': torch.ones_like(p), 'exp_avg_sq': torch.ones_like(p)}\ndef step"))),
     "one seed": ("one seed", without(DROPPED, ("def step", "torch.manual_seed(0)\ndef step"))),
     "no division": ("accumulation off by its factor", without(WINDOW, ("loss_of(model, part) / 2", "loss_of(model, part)"), ("            loss.backward()", "            loss.backward()\n        losses.append(loss.item())"), ("    for i, part", "    losses = []\n    for i, part"), ("return loss * 2", "return sum(losses) / 2"))),

@@ -54,13 +54,14 @@ def failure(call: Path, exits: Mapping[int, int | None], world_size: int, lost: 
 def reason(call: Path, world_size: int) -> str | None:
     """Why a communication failed, where that is what failed first; None if it was something else, or is not known.
 
-    Over gloo a rank that waits for another gets an error when that one ends.
+    Over gloo a rank that waits for another gets an error when that one ends, and a rank that receives more than it made
+    room for is ended without one.
     """
     errors = [error for rank in range(world_size) if (error := _error(call, rank))]
-    if not errors or not _is_communication(min(errors, key=lambda error: error["time"])):
+    if errors and not _is_communication(min(errors, key=lambda error: error["time"])):
         return None
-    states = states_of(call, world_size)
-    return diagnose([states[rank] for rank in range(world_size)])
+    states = [*states_of(call, world_size).values()]
+    return diagnose(states) if errors else difference(states)
 
 
 def timeout(

@@ -43,10 +43,10 @@ class Verdict:
         return not self.first and not self.causes
 
     def __str__(self) -> str:
-        how = f"{self.dtype}, to {self.tolerance:g} of the largest element"
+        how = f" ({self.dtype}, to {self.tolerance:g} of the largest element)" if self.steps else ""
         if self.same:
-            return f"{self.ranks} ranks train as one process does: {self.steps} steps compared ({how})."
-        lines = [f"{self.ranks} ranks do not train as one process does ({how})."]
+            return f"{self.ranks} ranks train as one process does: {self.steps} steps compared{how}."
+        lines = [f"{self.ranks} ranks do not train as one process does{how}."]
         lines += [self.first] if self.first else []
         lines += [f"{cause.name}: {cause.sentence}" for cause in self.causes]
         if not self.causes:
