@@ -154,3 +154,36 @@ def test_bad_input_is_refused(words, said):
 def test_the_stack_signal_is_no_scripts():
     assert script_rank.STACK_SIGNAL not in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
     assert os.name == "posix"
+
+
+LONG = """
+import sys
+dist.init_process_group("gloo")
+rank, one = dist.get_rank(), torch.ones(1)
+rare = dist.new_group([0, 1])
+dist.barrier(group=rare)
+for i in range(3 * 200):
+    if i % 3 == 0:
+        dist.recv(one, 0) if rank else dist.send(one, 1)
+    dist.all_reduce(one)
+HANG
+"""
+HANGS = {  # of a script whose records hold its last 64 operations, each said with no count of what was before
+    "dist.all_reduce(one) if rank else dist.all_gather([one, one.clone()], one.clone())": (
+        r"the ranks disagree on collective #601: rank 0 called all_gather \(collective #601 .*; rank 1 called all_red"
+    ),
+    "dist.recv(one, 1 - rank)": "a cycle: rank 0 waits to receive from rank 1",
+    "dist.barrier(group=rare if rank else None)": "a cycle: rank 0 waits in barrier for rank 1",
+    "if rank: dist.barrier(group=rare)": r"rank 0 never entered barrier \(collective #2 of its group\); rank 1 wait",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("hang", [*HANGS, "dist.barrier(group=rare)"])
+def test_of_a_long_script_the_last_operations_are_enough(hang, tmp_path, monkeypatch):
+    sites = tmp_path / "sitecustomize.py"
+    sites.write_text("from ringzero.record import trace_file\ntrace_file.LAST = 64\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    done = run(write(tmp_path, LONG.replace("HANG", hang)))
+    assert done.returncode == int(hang in HANGS), done.stderr
+    if hang in HANGS:
+        assert re.search(HANGS[hang], done.stderr), done.stderr

@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 
 import pytest
 import torch
@@ -206,6 +207,27 @@ def test_a_trace_that_is_cut_says_so(tmp_path, monkeypatch):
     waits = RankState("running", [*cut[:-1], cut[-1]._replace(kind="recv", wait=1.0)])
     assert not deadlocked([waits, waits])
     assert diagnose([waits, RankState("running", [])]) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes room back from the middle of a file")
+def test_a_script_that_runs_for_days_keeps_its_last_operations(tmp_path, monkeypatch):
+    monkeypatch.setattr(trace_file, "LAST", 1000)
+    path = tmp_path / "0.trace"
+    writer = recorder.Recorder(path, 0, of_a_script=True)
+    early = writer.operation("broadcast", 0, 4, torch.float32, "rare", 0, lambda _: ("rare", [0, 1]))
+    for number in range(20_000):
+        kind, peer = ("send", 1) if number % 4 == 0 else ("all_reduce", None)
+        late = writer.operation(kind, peer, 4, torch.float32, "group", 0, lambda _: ("group", [0, 1]))
+    writer.has_ended(early)  # long after its record went back to the disk
+    writer.begins_to_wait(late)
+    last = trace_file.read_last(path, 0)
+    writer.close()
+    assert len(last.operations) == 1000
+    assert (last.operations[-1].sequence, last.places[-1]) == (20_000, 14_999)
+    assert last.operations[-1].wait is not None
+    assert [place for op, place in zip(last.operations, last.places, strict=True) if op.kind == "send"][-1] == 4999
+    assert last.counts["rare", 0, 1] == 1
+    assert path.stat().st_blocks * 512 < 4 * 1000 * trace_file.RECORD.size
 
 
 @pytest.mark.parametrize("lost", [False, True])

@@ -11,7 +11,7 @@ import click
 @click.option(
     "--trace",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Write what the ranks communicated here, for ui.perfetto.dev and ringzero timeline.",
+    help="Write the ranks' last 32,768 operations here, for ui.perfetto.dev and ringzero timeline.",
 )
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)

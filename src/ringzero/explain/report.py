@@ -8,12 +8,14 @@ from functools import cache
 from pathlib import Path
 
 from ringzero import processes
+from ringzero.explain.aligned import aligned
 from ringzero.explain.diagnose import diagnose, difference
 from ringzero.explain.state import RankState
 from ringzero.explain.words import last_call
 from ringzero.record import sources, trace_file
 
 QUEUES = "queues"  # the file in a call's folder that says: the ranks' operations go through queues, as on NCCL
+OF_A_SCRIPT = "script"  # likewise: the ranks' records hold their last operations
 ENDS = {"returned": "had returned", "gone": "was lost"}  # of a rank that was not running any more, in words
 SLOW = "Every message had both its ends, so the ranks were slow rather than stuck"
 WAITS_IN_TORCH = ("torch/autograd/graph.py", "torch/futures/__init__.py")  # the files from which its C++ code waits
@@ -108,12 +110,17 @@ def read(path: Path) -> str:
 
 def states_of(call: Path, world_size: int) -> dict[int, RankState]:
     """``{rank: RankState}`` from the files the ranks left."""
+    files = {rank: call / f"{rank}.trace" for rank in range(world_size)}
+    if (call / OF_A_SCRIPT).exists():
+        records, lacking = aligned([trace_file.read_last(file, rank) for rank, file in files.items()])
+    else:
+        records, lacking = [trace_file.read(file, rank) for rank, file in files.items()], {}
     states = {}
     for rank in range(world_size):
         stack = _stack(call, rank)
         own = [frame for frame in stack if not sources.is_package_code(frame[0])]
         own = own or [frame for frame in stack if not sources.is_plumbing(frame[0])]
-        operations = trace_file.read(call / f"{rank}.trace", rank)
+        operations = records[rank]
         if is_in_torch(call, rank) or (call / f"{rank}.error").exists():  # then it is over for want of another rank
             operations = [op._replace(wait=op.start) if op.given and op.end is None else op for op in operations]
         finished = "returned" if (call / f"{rank}.result").exists() else "running"
@@ -123,6 +130,7 @@ def states_of(call: Path, world_size: int) -> dict[int, RankState]:
             where=f"{own[0][2]}, {sources.place_of(_labelled(own[0][0]), own[0][1])}" if own else "an unknown place",
             functions=tuple(name for file, _, name in stack if sources.is_plumbing(file)),
             queued=(call / QUEUES).exists(),
+            lacking=lacking,
         )
     return states
 

@@ -34,7 +34,7 @@ DUMP = "nccl_trace_rank_"  # how the names of NCCL's dumps begin
 
 class Ended(NamedTuple):
     """How a script ended: its exit ``status``, torchrun's own; ``why`` it hung or failed, in sentences, "" if unknown;
-    and the ``operations`` of all ranks.
+    and the last ``operations`` of all ranks.
     """
 
     status: int
@@ -60,8 +60,8 @@ def run(
         try:
             script.start([*(["-m"] if is_module else []), *command])
             why = script.watch() or explain(sorted(script.folder.glob(f"{DUMP}*")))
-            recorded = [op for rank in range(ranks) for op in trace_file.read(script.folder / f"{rank}.trace", rank)]
-            return Ended(script.status(), why, recorded)
+            records = [trace_file.read_last(script.folder / f"{rank}.trace", rank) for rank in range(ranks)]
+            return Ended(script.status(), why, [op for record in records for op in record.operations])
         finally:
             signal.signal(signal.SIGTERM, before)
             script.end()
@@ -70,6 +70,7 @@ def run(
 class _Script:
     def __init__(self, folder: Path, world_size: int):
         self.folder, self.world_size = folder, world_size
+        (folder / report.OF_A_SCRIPT).touch()
         self.began = time.monotonic()
         self.is_stuck = False
 

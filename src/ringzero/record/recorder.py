@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from ringzero.record import sources, trace_file
-from ringzero.record.operation import COMPUTE, Operation
+from ringzero.record.operation import COMPUTE, MESSAGES, Operation
 
 _recorder: "Recorder | None" = None  # of this process
 
@@ -26,8 +26,11 @@ class Origin(NamedTuple):
 class Recorder:
     """Writes one rank's operations to ``path`` (see ``trace_file``)."""
 
-    def __init__(self, path: str | PathLike, rank: int):
-        self._file, self._path, self._rank, self._lock = trace_file.Writer(path), path, rank, threading.Lock()
+    def __init__(self, path: str | PathLike, rank: int, of_a_script: bool = False):
+        capacity = trace_file.OF_A_SCRIPT if of_a_script else trace_file.CAPACITY
+        self._file, self._path, self._rank = trace_file.Writer(path, capacity), path, rank
+        self._lock = threading.Lock()
+        self._counts: dict[tuple, int] | None = {} if of_a_script else None  # the last place in each channel
         self.may_lose = False  # whether the program goes on when other ranks are lost
         self._numbers: dict[str, dict] = {"group": {}, "line": {}, "dtype": {}, "called": {}}
         self._calls = itertools.count(1)
@@ -69,7 +72,20 @@ class Recorder:
 
     def _write(self, kind, peer, size, dtype, tag, origin):
         dtype, batch = self._number("dtype", dtype, _type_name), getattr(self._mine, "batch", None)
-        return self._file.append(kind, dtype, peer, size, tag, origin, batch)
+        place = 0 if self._counts is None else self._place(self._counts, kind, peer, tag, origin)
+        return self._file.append(kind, dtype, peer, size, tag, origin, batch, place)
+
+    def _place(self, counts, kind, peer, tag, origin):
+        """How many operations of the same channel there were before; now and then all counts go into the file."""
+        if kind == COMPUTE:
+            return 0
+        channel = (origin.group, kind, peer, tag) if kind in MESSAGES else (origin.group, "", None, 0)
+        place = counts[channel] = counts.get(channel, -1) + 1
+        if self._file.count % trace_file.LAST == trace_file.LAST - 1:
+            for number, (each, last) in enumerate(counts.items()):
+                self._file.name("count", number, [*each, last + 1])
+            self._file.forget(before=self._file.count - trace_file.LAST)
+        return place
 
     def _number(self, what, thing, describe):
         """The number of a ``thing``, and its name into the file of names when it comes for the first time."""
@@ -172,10 +188,10 @@ class Recorder:
         return self._number("line", sources.callers_line(), _place)
 
 
-def start(path: str | PathLike, rank: int) -> Recorder:
-    """From now on this process, ``rank``, records into ``path``."""
+def start(path: str | PathLike, rank: int, of_a_script: bool = False) -> Recorder:
+    """From now on this process, ``rank``, records into ``path``; ``of_a_script``: which may run for days."""
     global _recorder
-    _recorder = Recorder(path, rank)
+    _recorder = Recorder(path, rank, of_a_script)
     return _recorder
 
 

@@ -19,14 +19,16 @@ from ringzero.record.traced_work import TracedBatch, TracedMessage, TracedWork
 from ringzero.record.wire import HEADER_TAG
 
 
-def register(backend: str, path: str | PathLike, rank: int, create: Callable | None = None) -> str:
+def register(
+    backend: str, path: str | PathLike, rank: int, create: Callable | None = None, of_a_script: bool = False
+) -> str:
     """Register a backend that records into ``path`` and passes on to ``backend`` ("gloo", "nccl"); its name.
 
     Or to another one for the CPU: ``create(store, rank, world_size, timeout)`` makes a process group and the gloo
     backend under it.
     """
     name, device = f"traced_{backend}", "cuda" if backend == "nccl" else "cpu"
-    creator = _creator(backend, recorder.start(path, rank), create)
+    creator = _creator(backend, recorder.start(path, rank, of_a_script), create)
     dist.Backend.register_backend(name, creator, devices=[device])
     _group_batches()
     return name
@@ -38,7 +40,7 @@ def record_all(path: str | PathLike, rank: int) -> None:
     For programs that call ``init_process_group`` and ``new_group`` themselves. Groups of other backends stay as they
     are: what is on a GPU ends unseen, and a record of it would cost time.
     """
-    name = register("gloo", path, rank)
+    name = register("gloo", path, rank, of_a_script=True)
     make = distributed_c10d._new_process_group_helper
 
     def recorded(group_size, group_rank, ranks, backend, *others, **options):

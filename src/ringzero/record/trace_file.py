@@ -3,8 +3,12 @@
 It is memory-mapped. So a record costs a few microseconds and no system call, and can be read while the rank hangs and
 after it crashed. A file beside it, with ".names" at the end, holds what records name by number: groups, types, lines
 and calls, one JSON list a line.
+
+A script may run for days. Of one that is watched the last operations are enough (``read_last``), each with its place
+among its like; the room of those before goes back to the disk.
 """
 
+import contextlib
 import json
 import mmap
 import struct
@@ -18,9 +22,12 @@ from ringzero import processes
 from ringzero.record.operation import COMMUNICATION, COMPUTE, HEADER, Operation
 
 CAPACITY = 2**20  # records; the file is sparse, so room costs nothing until it is used. More are only counted
-# A record: kind, dtype, peer, bytes, tag, recorder.Origin (4), batch, start; later also end, first wait, its thread.
-BEGUN = struct.Struct("<BBiqiHIIIid")
+OF_A_SCRIPT = 2**28  # the same for one that may run for days
+LAST = 2**15  # how many of its records can be read, at least
+# A record: kind, dtype, peer, bytes, tag, recorder.Origin (4), batch, place, start; later end, first wait, its thread.
+BEGUN = struct.Struct("<BBiqiHIIIiId")
 RECORD = struct.Struct(BEGUN.format + "ddB")
+PLACE = 10  # its number among the fields
 START, END, WAIT, THREAD = BEGUN.size - 8, BEGUN.size, BEGUN.size + 8, BEGUN.size + 16
 TIME, TIME_AND_THREAD = struct.Struct("<d"), struct.Struct("<dB")
 HEAD = struct.Struct("<qqq")  # how many records follow, the last wait's offset (0: none; below 0: torch's), threads
@@ -29,6 +36,7 @@ NONE = -1  # no peer, no batch
 DROPPED = -1.0  # in place of the time of the first wait: nobody waits, or can wait any more
 GIVEN = -2.0  # likewise: torch has the future, and no record shows when it waits
 MOST_THREADS = 255  # all later threads have this number
+UNREADABLE = (FileNotFoundError, struct.error, ValueError, LookupError, TypeError)  # of a file that a rank may change
 CLOSED = (ValueError, TypeError)  # what a write into a closed file raises; struct's is a TypeError
 
 KINDS = (
@@ -39,11 +47,12 @@ CODES = {kind: code for code, kind in enumerate((*KINDS, COMPUTE))}  # of comput
 
 
 class Writer:
-    """Writes records into ``path``. An ``offset`` says where in the file a record is."""
+    """Writes records into ``path``, ``capacity`` at most. An ``offset`` says where in the file a record is."""
 
-    def __init__(self, path: str | PathLike):
+    def __init__(self, path: str | PathLike, capacity: int = CAPACITY):
+        self._capacity = capacity
         with open(path, "wb") as file:
-            file.truncate(HEAD.size + CAPACITY * RECORD.size)
+            file.truncate(HEAD.size + capacity * RECORD.size)
         with open(path, "r+b") as file:
             self._memory = mmap.mmap(file.fileno(), 0)
         self._memory.madvise(mmap.MADV_RANDOM)  # else the first record reads ahead, megabytes of nothing on some disks
@@ -51,13 +60,16 @@ class Writer:
         self.count = 0  # of all operations, those for which there was no room too
 
     def append(
-        self, kind: str, dtype: int, peer: int | None, size: int, tag: int, origin: Sequence[int], batch: int | None
-    ) -> int | None:
+        self, kind: str, dtype: int, peer: int | None, size: int, tag: int, origin: Sequence[int], batch: int | None,
+        place: int = 0,
+    ) -> int | None:  # fmt: skip
         """Write a record that begins now. Returns its offset, or None where the file is full."""
-        offset = HEAD.size + self.count * RECORD.size if self.count < CAPACITY else None
+        offset = HEAD.size + self.count * RECORD.size if self.count < self._capacity else None
         if offset is not None:
             peer, batch = NONE if peer is None else peer, NONE if batch is None else batch
-            BEGUN.pack_into(self._memory, offset, CODES[kind], dtype, peer, size, tag, *origin, batch, time.time())
+            BEGUN.pack_into(
+                self._memory, offset, CODES[kind], dtype, peer, size, tag, *origin, batch, place, time.time()
+            )
         self.count += 1
         COUNT.pack_into(self._memory, 0, self.count)
         return offset
@@ -97,6 +109,14 @@ class Writer:
         """An operation ends now."""
         TIME.pack_into(self._memory, offset + END, time.time())
 
+    def forget(self, before: int) -> None:
+        """Give the disk the room of the records before number ``before``; where a system cannot, they stay."""
+        page = mmap.PAGESIZE
+        whole = (HEAD.size + before * RECORD.size) // page * page - page  # without the first page, which has the head
+        with contextlib.suppress(OSError, AttributeError):
+            if whole > 0:
+                self._memory.madvise(mmap.MADV_REMOVE, page, whole)
+
     def close(self) -> None:
         """Close the files. A rank never does: they outlive it."""
         self._names.close()
@@ -132,28 +152,74 @@ def read(path: str | PathLike, rank: int) -> list[Operation]:
     """The operations that ``rank`` wrote to ``path``, oldest first; empty if it wrote none, or something else."""
     try:
         return _read(path, rank)
-    except (FileNotFoundError, struct.error, ValueError, LookupError, TypeError):
+    except UNREADABLE:
         return []
 
 
+class Last(NamedTuple):
+    """A rank's last operations; ``places`` says of each how many of its ``channel`` the rank did before. ``counts``
+    says that of the channels whose operations may all be earlier.
+    """
+
+    operations: list[Operation]
+    places: list[int]
+    counts: dict[tuple, int]
+
+
+def read_last(path: str | PathLike, rank: int) -> Last:
+    """The last operations that ``rank`` wrote to ``path``, with what is needed to compare them with another rank's."""
+    try:
+        count, rows, named = _rows(path, LAST)
+    except UNREADABLE:
+        return Last([], [], {})
+    first = count - len(rows)
+    operations = [_operation(rank, first + number, row, named) for number, row in enumerate(rows)]
+    counts = {}
+    for (what, _), values in named.items():
+        if what == "count":
+            group, kind, peer, tag, so_far = values
+            name, members = named["group", group]
+            one = Operation(kind, rank, 0.0, peer=peer, tag=tag, group=name, members=tuple(members))
+            counts[channel(one)] = so_far
+    return Last(operations, [row[PLACE] for row in rows], counts)
+
+
+def channel(op: Operation) -> tuple:
+    """What operations have in common that ranks count together: the group of collectives, the ends of messages."""
+    if not op.is_message:
+        return (op.group, *op.members)
+    ends = (op.rank, op.peer_rank) if op.kind == "send" else (op.peer_rank, op.rank)
+    return ("message", *ends, op.group, op.tag)
+
+
 def _read(path, rank):
-    with (
-        open(path, "rb", opener=processes.regular) as file,
-        open(f"{path}.names", opener=processes.regular) as names,
-    ):
-        count, _, _ = HEAD.unpack(file.read(HEAD.size))
-        content = file.read(min(count, CAPACITY) * RECORD.size)
-        whole = (line for line in names if line.endswith("\n"))  # the last one is not, if the rank died in it
-        named = {(what, number): values for what, number, *values in map(json.loads, whole)}
-    read = [_operation(rank, sequence, row, named) for sequence, row in enumerate(RECORD.iter_unpack(content))]
+    count, rows, named = _rows(path)
+    read = [_operation(rank, sequence, row, named) for sequence, row in enumerate(rows)]
     if count > CAPACITY:
         read[-1] = read[-1]._replace(missing=count - CAPACITY)
     return read
 
 
+def _rows(path, last=None):
+    """``(how many operations there were, the first records or so many of the last, what their numbers stand for)``."""
+    with (
+        open(path, "rb", opener=processes.regular) as file,
+        open(f"{path}.names", opener=processes.regular) as names,
+    ):
+        count, _, _ = HEAD.unpack(file.read(HEAD.size))
+        if last is None:
+            content = file.read(min(count, CAPACITY) * RECORD.size)
+        else:
+            file.seek(HEAD.size + max(count - last, 0) * RECORD.size)
+            content = file.read(min(count, last) * RECORD.size)
+        whole = (line for line in names if line.endswith("\n"))  # the last one is not, if the rank died in it
+        named = {(what, number): values for what, number, *values in map(json.loads, whole)}
+    return count, list(RECORD.iter_unpack(content)), named
+
+
 def _operation(rank, sequence, row, named):
     """The Operation of one record; ``named`` has the content of the file of names."""
-    kind, dtype, peer, size, tag, group, location, call, called, batch, start, end, wait, thread = row
+    kind, dtype, peer, size, tag, group, location, call, called, batch, _, start, end, wait, thread = row
     common = {
         "rank": rank,
         "start": start,
