@@ -5,9 +5,10 @@ Flight Recorder is switched on; if NCCL's watchdog ends the job, its dumps are e
 """
 
 import contextlib
+import os
+import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -20,16 +21,15 @@ import psutil
 from ringzero import processes
 from ringzero.explain import deadlock, report
 from ringzero.ranks import script_rank
-from ringzero.ranks.torchrun import TORCHRUN, rank_environment
+from ringzero.ranks.torchrun import rank_environment, torchrun_command
 from ringzero.record import export, trace_file
 from ringzero.record.operation import Operation
 
 MARK = "RINGZERO_RUN"  # in the environment of all that a run starts: its folder
 STILL_WITH_THREADS = 4.0  # a progress bar has a thread; one that communicates is soon seen to
 STACK_SECONDS = 2.0  # a rank on a busy machine has written its stack by then
+SHARED_MEMORY, ENOUGH = "/dev/shm", 2**28  # bytes; a rank's records take four million of them
 STOP_SECONDS = 30.0  # torchrun gives its ranks as long before it kills them
-RECORDED = "2000"  # operations of a rank that torch's recorder keeps
-DUMP = "nccl_trace_rank_"  # how the names of NCCL's dumps begin
 
 
 class Ended(NamedTuple):
@@ -54,12 +54,12 @@ def run(
     What the script prints passes through. Interrupted, it says where each rank was. ``explain(files)`` says what NCCL's
     dumps show, if its watchdog left some. Whatever happens, no process is left.
     """
-    with tempfile.TemporaryDirectory(prefix="ringzero-run-") as name:
+    with tempfile.TemporaryDirectory(prefix="ringzero-run-", dir=_in_memory()) as name:
         script = _Script(Path(name), ranks)
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a cluster stops jobs by it
         try:
             script.start([*(["-m"] if is_module else []), *command])
-            why = script.watch() or explain(sorted(script.folder.glob(f"{DUMP}*")))
+            why = script.watch() or explain(sorted(script.folder.glob(f"{script_rank.DUMP}*")))
             records = [trace_file.read_last(script.folder / f"{rank}.trace", rank) for rank in range(ranks)]
             return Ended(script.status(), why, [op for record in records for op in record.operations])
         finally:
@@ -75,10 +75,10 @@ class _Script:
         self.is_stuck = False
 
     def start(self, command: list[str]) -> None:
-        rank = ["-m", script_rank.__name__, str(self.folder), *command]
+        torchrun = torchrun_command(self.world_size, self.folder / "logs")
         self.agent = subprocess.Popen(
-            [sys.executable, "-c", TORCHRUN, "--standalone", "--nproc-per-node", str(self.world_size), *rank],
-            env=_environment(self.folder, self.world_size),
+            [*torchrun, "-m", script_rank.__name__, str(self.folder), *command],
+            env=rank_environment(self.world_size) | {MARK: str(self.folder)},
             preexec_fn=processes.die_with_parent,
             start_new_session=True,  # an interrupt is this process's, which first asks the ranks where they are
         )
@@ -162,11 +162,9 @@ class _Script:
         return 0.0
 
 
-def _environment(folder: Path, world_size: int) -> dict[str, str]:
-    """As the user's, with all that a rank needs to be found and explained. What the user has set stays."""
-    recorder = {
-        "TORCH_FR_BUFFER_SIZE": RECORDED,
-        "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
-        "TORCH_FR_DUMP_TEMP_FILE": str(folder / DUMP),
-    }
-    return recorder | rank_environment(world_size) | {MARK: str(folder)}
+def _in_memory() -> str | None:
+    """A folder in memory, if it has room: a record on a disk costs a microsecond more, and some cost fifty."""
+    with contextlib.suppress(OSError):
+        if os.access(SHARED_MEMORY, os.W_OK) and shutil.disk_usage(SHARED_MEMORY).free > ENOUGH:
+            return SHARED_MEMORY
+    return None
