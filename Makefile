@@ -10,7 +10,7 @@ STEP := "$(SYSTEM_PYTHON)" src/one_at_a_time.py
 
 .DEFAULT_GOAL := course
 .NOTPARALLEL:
-.PHONY: course install labs lab class book slides pdf release test quick nightly checks gpu lock clean
+.PHONY: course install labs lab class book slides pdf release test quick nightly newest checks gpu lock clean
 
 course: labs class book
 	@echo
@@ -60,6 +60,17 @@ quick: install
 
 nightly: checks book
 	$(BIN)/python -m pytest $(TESTS) --thorough
+
+# A few tests of each room with torch's newest release, beside .venv; of a nightly build with
+# make newest TORCH="--pre torch --index-url https://download.pytorch.org/whl/nightly/cpu".
+NEWEST := $(CURDIR)/_build/newest
+TORCH ?= torch
+newest: install
+	$(BIN)/python -m venv --clear $(NEWEST)
+	$(BIN)/python -c "import site; print(site.getsitepackages()[0])" > "$$(echo $(NEWEST)/lib/python*/site-packages)/beside.pth"
+	$(NEWEST)/bin/python -m pip install --quiet --upgrade $(TORCH)
+	$(NEWEST)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable . --editable src/ringzero_course
+	PATH="$(NEWEST)/bin:$$PATH" JUPYTER_PATH="$(CURDIR)/.venv/share/jupyter" $(NEWEST)/bin/python -m pytest $(TESTS) --quick
 
 checks: install
 	$(BIN)/ruff check .

@@ -117,7 +117,7 @@ QUICK = {
     "test_collectives::test_ranks_agree_on_the_sign_of_zero",  # collectives
     "test_one_submission::test_the_students_repository_gets_nothing_but_a_workflow",  # connect
     "test_costs", "test_unsynced_costs", "test_published_numbers",  # costs
-    "test_rooms", "test_public_surface", "test_doctor",  # course
+    "test_rooms", "test_public_surface", "test_torchs_inside", "test_doctor",  # course
     "test_join", "test_leftover_gradients",  # data_parallel
     "test_command::test_what_it_says_and_saves",  # dumps
     "test_diagnose::test_an_error_in_one_rank_is_not_explained_away",  # explain

@@ -273,7 +273,7 @@ def _tensors(tree):
 
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 IN_PLACE = ("all_reduce", "broadcast", "reduce", "barrier")  # argument 0 holds what the rank puts in, else argument 1
-# Kind -> torch's names of it. Some are renamed: 2.13 calls ..._single what earlier versions call ..._base.
+# Kind -> torch's names of it. 2.13 calls ..._single what earlier versions call ..._base, and 2.14 gathers so, too.
 METHODS = {
     "all_reduce": ("allreduce", "allreduce_coalesced"),
     "broadcast": ("broadcast",),
@@ -282,7 +282,7 @@ METHODS = {
         *("allgather", "allgather_coalesced", "all_gather_single", "_allgather_base"),
         *("all_gather_single_coalesced", "allgather_into_tensor_coalesced"),
     ),
-    "gather": ("gather",),
+    "gather": ("gather", "gather_single", "gather_into_tensor"),
     "scatter": ("scatter",),
     "reduce_scatter": (
         *("reduce_scatter", "reduce_scatter_single", "_reduce_scatter_base"),
