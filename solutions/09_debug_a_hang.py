@@ -12,7 +12,8 @@
 # Four GPUs stand still. Nothing crashed, nothing is printed, and `nvidia-smi` says that they are 100 % busy. Where do
 # you look? In this lab you are handed five broken programs, each with a bug that real jobs had. Three stop and leave a
 # report, two run to the end with wrong numbers. For each you say what you expect, run it, read what the ranks left
-# behind, name the cause, and mend the function.
+# behind, name the cause, and mend the function. At the end there are four jobs of which nothing but files is left, and
+# you say which rank is to blame.
 #
 # The broken programs always run on four ranks of the CPU, so that everyone reads the same report. What you mend is
 # checked on your `WORLD_SIZE` and `DEVICE` and on other numbers of ranks, and the checks look at what was sent. A
@@ -24,8 +25,9 @@
 # - read the report of a hang and name its cause (`why_report_hangs`)
 # - mend a program without taking its communication out (`ring_all_reduce`)
 # - say what a time-out's message does not tell (`what_to_look_at`)
+# - find in the dumps of a job that hung which rank is to blame (`culprit`)
 #
-# About 90 minutes. Wherever you see **Guess first**, do: write it down before you run the cell.
+# About 115 minutes. Wherever you see **Guess first**, do: write it down before you run the cell.
 
 # %% tags=["parameters"]
 WORLD_SIZE = 4
@@ -720,3 +722,165 @@ check.score()
 #
 # 0 points: rank 17 is the one that waits.
 # ### END SOLUTION
+
+# %% [markdown]
+# ## 8. Only dumps
+#
+# A job on a cluster often leaves nothing but files. With `TORCH_FR_BUFFER_SIZE=2000` in its environment, PyTorch's
+# Flight Recorder keeps the last 2,000 operations of each rank. When a collective takes too long, NCCL's watchdog writes
+# them into a file for each rank, the rank's *dump*. In this part you have dumps and no program. First you compare dumps
+# by a function of your own. Then you let `ringzero explain` read four folders, and find out what it leaves open.
+#
+# **Guess first.** Rank 2 never calls the all-reduce in which all others wait. Which rank's dump looks healthy?
+#
+# <details><summary>Answer</summary>That of rank 2: each of its operations has ended. The dumps of the others hold an
+# operation that never ended. No dump alone shows the cause: the ranks must be compared.</details>
+#
+# Here are the dumps of a job of four ranks whose fault is known: one whole entry, and the last four entries of each
+# rank in short.
+
+# %%
+import pprint
+
+from ringzero_course.lab.subjects import recorded
+
+example = recorded.training(seed=7, world=4, fault="other size")
+pprint.pprint(example.dumps[0]["entries"][-1])
+for rank, dump in example.dumps.items():
+    print(f"rank {rank}")
+    for entry in dump["entries"][-4:]:
+        print("   ", entry["collective_seq_id"], entry["profiling_name"], entry["input_sizes"], entry["state"])
+print("from collective", example.number, "on, ranks", example.ranks, "have the fault:", example.fault)
+
+# %% [markdown]
+# `collective_seq_id` numbers the collectives of a process group on each rank, from 1. Equal numbers must be equal
+# calls, with the same `profiling_name` and the same `input_sizes`. Two habits of the recorder matter:
+#
+# - On NCCL a rank does not wait in Python. It goes on and issues the next operations, so behind the operation that was
+#   *started* stand others that are *scheduled*. Some ranks run further ahead than others.
+# - A full buffer holds a rank's last operations only. The dump of one rank may begin at number 14 and that of another
+#   at 18. Numbers 14 to 17 then cannot be compared, because one of the ranks no longer has them. Begin at the first
+#   number from which on no dump has lost any. A dump without a single entry has lost none.
+#
+# The kinds of fault:
+
+# %% nbgrader={"grade_id": "faults", "locked": true}
+FAULTS = {
+    "never came": "these ranks did not call the collective in which the others wait",
+    "something else": "in its place these ranks called another collective",
+    "other size": "these ranks called the same collective, with a tensor of another size",
+    "no dump": "these ranks left no dump that can be read, so nobody knows where they are",
+    "all came": "no rank is to blame: all ranks of the group came, with the same call",
+}
+
+# %% [markdown]
+# Write `culprit` for `dumps`, a dict `{rank: dump}` with all ranks of a job. Each entry is a collective of the group of
+# all ranks. Find the first number at which the ranks differ. There more than half of the ranks made the same call. The
+# others are to blame, and all of them have the same fault, one of the first three. Return None if the ranks do not
+# differ. A row of the check that fails names its job, so that you can look at the dumps:
+# `recorded.training(seed=1, world=4, fault="never came").dumps`.
+
+
+# %% nbgrader={"grade_id": "culprit", "solution": true}
+def culprit(dumps):
+    """``(number, ranks, fault)``: the first collective on which ranks differ, who is to blame, and a name of FAULTS."""
+    ### BEGIN SOLUTION
+    calls = {rank: {} for rank in dumps}  # of each rank, by their numbers
+    for rank, dump in dumps.items():
+        for entry in dump["entries"]:
+            calls[rank][entry["collective_seq_id"]] = (entry["profiling_name"], entry["input_sizes"])
+    first = max(min(mine, default=1) for mine in calls.values())
+    last = max(max(mine, default=0) for mine in calls.values())
+    for number in range(first, last + 1):
+        at = {rank: mine.get(number) for rank, mine in calls.items()}
+        usual = max(at.values(), key=list(at.values()).count)
+        ranks = [rank for rank in at if at[rank] != usual]
+        if ranks:
+            odd = at[ranks[0]]
+            if odd is None:
+                return number, ranks, "never came"
+            return number, ranks, "other size" if odd[0] == usual[0] else "something else"
+    return None
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_culprit", "grade": true, "points": 3}
+from ringzero_course.lab import Check
+from ringzero_course.lab.subjects import hangs
+
+check = Check("culprit", points=3, world_size=WORLD_SIZE, device=DEVICE)
+check.meets(hangs.culprit)
+### BEGIN HIDDEN TESTS
+check.hidden_cases()
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# Real dumps have more: several groups, messages between two ranks, formats of several versions of torch, files that are
+# missing. `ringzero explain FOLDER`, in a terminal, reads them and prints a report. Try it with the first of the four
+# folders below. In Python `explain` returns the report; it has a `.sentence`, `.rows()` and a `.figure()`.
+
+# %%
+from ringzero.dumps import explain
+
+folders = {name: recorded.folder(name) for name in "abcd"}
+print(*folders.values(), sep="\n")
+explain([folders["a"]])
+
+# %%
+for name in "bcd":
+    print(f"---- {name}", explain([folders[name]]), sep="\n", end="\n\n")
+
+# %% [markdown]
+# The report names the ranks to look at first. These need not be the ranks to blame: a tool says only what the records
+# prove.
+#
+# - In `b` the dumps are gloo's, which do not name the members of a group. You know more: beside the group of all ranks,
+#   each rank of this job is in one other group, and these groups are of one size. An entry's `process_group` is the
+#   name of its group and a description. Which ranks used which group?
+# - In `c` one rank's dump cannot be read. The dumps of the others tell something about that rank, too. What does an
+#   all-reduce that has ended prove about all ranks of its group? What does a broadcast prove?
+# - In `d`, what should the ranks at the head of the sentence have done instead?
+#
+# `recorded.read(folders["b"])` gives the dumps of a folder as a dict `{rank: dump}`, without those that cannot be read.
+#
+# Answer with a dict: `a`, `b`, `c` and `d`, in each folder the list of the ranks to blame, empty if none is; `a_fault`,
+# `b_fault`, `c_fault` and `d_fault`, names from `FAULTS`; `last`, in `c` the `collective_seq_id` of the last collective
+# to which the rank without a dump certainly came.
+
+
+# %% nbgrader={"grade_id": "what_the_dumps_say", "solution": true}
+def what_the_dumps_say():
+    """``{"a": [...], "a_fault": ..., ..., "d": [...], "d_fault": ..., "last": ...}``"""
+    ### BEGIN SOLUTION
+    return {
+        "a": [32],
+        "a_fault": "something else",
+        "b": [2],
+        "b_fault": "never came",
+        "c": [5],
+        "c_fault": "no dump",
+        "d": [],
+        "d_fault": "all came",
+        "last": 19,
+    }
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "test_what_the_dumps_say", "grade": true, "points": 2}
+from ringzero_course.lab import Check, claims
+from ringzero_course.lab.subjects import hangs
+
+check = Check("what_the_dumps_say", points=2, world_size=WORLD_SIZE, device=DEVICE)
+check.meets(hangs.why("dumps", FAULTS, chosen=("a_fault", "b_fault", "c_fault", "d_fault")))
+### BEGIN HIDDEN TESTS
+for name, fault in zip("abcd", ("something else", "never came", "no dump", "all came"), strict=True):
+    check.that(f"the fault in {name}", check.run(), claims.entry(f"{name}_fault", fault, "not with these ranks"))
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# The ranks that time out are rarely those at fault. So collect the dumps of *all* ranks before anybody restarts the
+# job, compare them, and look for the rank whose dump looks healthy, or is not there. Where records end, go to that
+# rank's process and log: `py-spy dump` shows the line at which it stands, and `ringzero explain --torchrun PID` shows
+# it for all ranks of a machine while the job still hangs.

@@ -1,16 +1,21 @@
 """Lab 09: its answers are what the broken programs' reports say."""
 
 import ast
+import pickle
 import re
 import time
 
 import pytest
+import torch
+import torch.distributed as dist
 
 pytest.importorskip("nbgrader")
 
+from ringzero import launch
+from ringzero.dumps import explain
 from ringzero_course.grading import build_labs
 from ringzero_course.lab import claims
-from ringzero_course.lab.subjects import hangs
+from ringzero_course.lab.subjects import hangs, recorded
 from tests.live_notebook import text_of
 
 LAB = "09_debug_a_hang"
@@ -39,7 +44,8 @@ def test_broken_programs_cannot_be_edited_away(reference):
     """nbgrader puts read-only cells back before it grades, and the answers' line numbers count on their text."""
     locked = {cell.id for cell in reference.notebook.cells if cell.metadata.get("nbgrader", {}).get("locked")}
     programs = {f"broken_{name}" for name in ("report", "ring", "train", "hooks", "sums")}
-    assert locked == {"data", "causes", *programs, *TESTS, "test_first_missing"}
+    others = {f"test_{name}" for name in ("first_missing", "culprit", "what_the_dumps_say")}
+    assert locked == {"data", "causes", "faults", *programs, *TESTS, *others}
 
 
 def test_the_hang_at_the_end(reference):
@@ -108,6 +114,9 @@ def test_the_cause_is_judged_only_when_handed_in():
         if cell.id in TESTS:
             assert "answer.meets(hangs.why(" in cell.source
             assert "claims.entry(" not in cell.source
+        if cell.id == "test_what_the_dumps_say":
+            assert "hangs.why(" in cell.source
+            assert not re.search(r"claims\.entry\(|something else|never came", cell.source)
     assert not [entries for entries in hangs.ANSWERS.values() if "cause" in entries]
 
 
@@ -140,3 +149,69 @@ def test_a_blocking_call_waits_from_its_beginning(reference):
     shown = text_of(reference.run(cell.id, cell.source.replace("timeline(examine(three_rounds).trace)", waits)))
     reference.run(cell.id)
     assert ast.literal_eval(shown) == [True] * 12
+
+
+def test_the_answers_about_dumps_are_what_the_jobs_were_made_with(reference):
+    said, faults = answer(reference, "what_the_dumps_say"), ast.literal_eval(reference.cells["faults"].source[9:])
+    jobs = {name: make(seed) for name, (make, seed) in recorded.JOBS.items()}
+    assert {name: said[name] for name in jobs} == {name: job.ranks for name, job in jobs.items()}
+    assert {name: said[f"{name}_fault"] for name in jobs} == {name: job.fault for name, job in jobs.items()}
+    assert {job.fault for job in jobs.values()} < faults.keys()
+    assert said["last"] == jobs["c"].number
+
+
+def test_where_the_tool_leaves_it_open():
+    """The ranks that it names first are those to blame in the first folder and in the third, and not in the others."""
+    found = {name: explain([recorded.folder(name)]) for name in "abcd"}
+    blamed = {name: make(seed).ranks for name, (make, seed) in recorded.JOBS.items()}
+    assert {name for name in found if found[name].ranks == blamed[name]} == {"a", "c"}
+    assert set(blamed["b"]) < set(found["b"].ranks)
+    assert "to which all ranks of the group came" in found["d"].sentence
+    assert f"{recorded.folder('c')}/nccl_trace_rank_{blamed['c'][0]} cannot be read: it is cut short" in str(found["c"])
+    assert sorted(recorded.read(recorded.folder("c"))) == [rank for rank in range(8) if rank not in blamed["c"]]
+
+
+def test_a_groups_members_can_be_told_from_who_used_the_other(reference):
+    dumps, job = recorded.read(recorded.folder("b")), recorded.left_out(recorded.JOBS["b"][1])
+    users = {
+        group: {rank for rank, dump in dumps.items() for each in dump["entries"] if each["process_group"][0] == group}
+        for group in "12"
+    }
+    assert sorted(map(len, users.values())) == [3, 4]
+    assert job.ranks == [*set(range(8)).difference(*users.values())]
+
+
+def test_an_all_reduce_is_the_last_that_proves_that_a_rank_came():
+    lost, others = recorded.JOBS["c"], recorded.read(recorded.folder("c"))
+    number = lost[0](lost[1]).number
+    for dump in others.values():
+        after = [(each["profiling_name"], each["retired"]) for each in dump["entries"][number - 1 :]]
+        assert after[:3] == [("nccl:all_reduce", True), ("nccl:broadcast", True), ("nccl:broadcast", True)]
+        assert not any(ended for _, ended in after[3:])
+
+
+@pytest.mark.parametrize("fault", ["never came", "something else", "other size"])
+def test_made_up_dumps_say_to_the_library_what_they_were_made_to_say(tmp_path, fault):
+    for seed in range(8):
+        job = recorded.training(seed, 3 + seed, fault, kept=(2000, 10)[seed % 2])
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        for rank, dump in job.dumps.items():
+            (folder / f"rank_{rank}").write_bytes(pickle.dumps(dump, 2))
+        assert explain([folder]).ranks == job.ranks, seed
+
+
+def one_all_reduce():
+    """What torch's own recorder keeps of one all-reduce on gloo."""
+    group = dist.new_group(backend="gloo")
+    dist.all_reduce(torch.ones(5), group=group)
+    return torch._C._distributed_c10d._dump_fr_trace()
+
+
+def test_made_up_dumps_have_what_torchs_own_have():
+    """All keys of a dump and of an entry, and the same kinds of values."""
+    torchs = pickle.loads(launch(one_all_reduce, world_size=1, device="cpu").returns[0])
+    made = recorded.dump([recorded.Call("all_reduce", 5, 1)], 1, 1, "gloo")
+    assert torchs.keys() <= made.keys()
+    for key, value in torchs["entries"][-1].items():
+        assert isinstance(made["entries"][0][key], type(value)), key

@@ -58,3 +58,24 @@ def sum_pieces(tensor, sizes):
     if len(sizes):
         dist.all_reduce(tensor[: sizes[0]])
         sum_pieces(tensor[sizes[0] :], sizes[1:])
+
+
+# %% culprit
+def culprit(dumps):
+    """From behind: who differs at the last number, who at the one before; the earliest is what counts."""
+    found = None
+    lists = {rank: dump["entries"] for rank, dump in dumps.items()}
+    number = max((entries[-1]["collective_seq_id"] for entries in lists.values() if entries), default=0)
+    start = max((entries[0]["collective_seq_id"] for entries in lists.values() if entries), default=1)
+    while number >= start:
+        called = []
+        for rank in sorted(lists):
+            mine = [entry for entry in lists[rank] if entry["collective_seq_id"] == number]
+            called.append((mine[0]["profiling_name"], mine[0]["input_sizes"][0][0]) if mine else ("", 0))
+        usual = sorted(called)[len(called) // 2]  # more than half are alike, so one of them is in the middle
+        if any(each != usual for each in called):
+            ranks = [rank for rank, each in enumerate(called) if each != usual]
+            name, _ = called[ranks[0]]
+            found = (number, ranks, "never came" if not name else "other size" if name == usual[0] else "something else")
+        number -= 1
+    return found

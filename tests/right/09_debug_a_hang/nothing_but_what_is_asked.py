@@ -91,3 +91,34 @@ def first_missing(trace, world_size):
         return None
     first = min(calls.values())
     return first + 1, [rank for rank, count in calls.items() if count == first]
+
+
+# %% culprit
+def culprit(dumps):
+    n = len(dumps)
+    at = {}  # number -> rank -> (name, sizes)
+    begins = [1]
+    for rank, dump in dumps.items():
+        for i, entry in enumerate(dump["entries"]):
+            number = entry["collective_seq_id"]
+            if i == 0:
+                begins.append(number)
+            at.setdefault(number, {})[rank] = entry["profiling_name"], str(entry["input_sizes"])
+    for number in sorted(at):
+        if number < max(begins):
+            continue
+        here = at[number]
+        if len(here) < n:
+            return [number, {rank for rank in dumps if rank not in here}, "never came"]
+        for k, fault in enumerate(("something else", "other size")):
+            values = [call[k] for call in here.values()]
+            odd = [rank for rank in here if values.count(here[rank][k]) * 2 < n]
+            if odd:
+                return [number, odd, fault]
+
+
+# %% what_the_dumps_say
+def what_the_dumps_say():
+    ranks = {"a": {32}, "b": 2, "c": (5,), "d": set()}
+    faults = dict(a="something else", b="never came", c="no dump", d="all came")
+    return {**ranks, **{f"{name}_fault": fault for name, fault in faults.items()}, "last": 19.0}

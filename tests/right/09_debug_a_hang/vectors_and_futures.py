@@ -93,3 +93,26 @@ def first_missing(trace, world_size):
         if absent:
             return [number, absent]
     return None
+
+
+# %% culprit
+def culprit(dumps):
+    from collections import Counter
+    from itertools import count
+
+    def key(entry):
+        return entry["profiling_name"], tuple(map(tuple, entry["input_sizes"])), tuple(entry["input_dtypes"])
+
+    full = [dump["entries"][0]["collective_seq_id"] for dump in dumps.values() if dump["entries"]]
+    numbers = {number for dump in dumps.values() for number in (e["collective_seq_id"] for e in dump["entries"])}
+    for number in count(max(full, default=1)):
+        if number not in numbers:
+            return None
+        called = {r: [key(e) for e in dump["entries"] if e["collective_seq_id"] == number] for r, dump in dumps.items()}
+        usual, _ = Counter(str(each) for each in called.values()).most_common(1)[0]
+        odd = {rank: each for rank, each in called.items() if str(each) != usual}
+        if odd:
+            one = next(iter(odd.values()))
+            (right,) = next(each for each in called.values() if str(each) == usual)
+            fault = "never came" if not one else "something else" if one[0][0] != right[0] else "other size"
+            return number, odd.keys(), fault

@@ -8,11 +8,14 @@ import torch
 
 from ringzero.record.operation import Operation
 from ringzero_course.lab.claims import collectives, numbers, one_of, sealed, traffic, values
+from ringzero_course.lab.claims.answers import plain_number
 from ringzero_course.lab.claims.collectives import all_of
 from ringzero_course.lab.harness import paper
 from ringzero_course.lab.payloads import payloads
 from ringzero_course.lab.runs import Claim, Run
 from ringzero_course.lab.specification import Rows, of
+from ringzero_course.lab.subjects import recorded
+from ringzero_course.lab.unaided import unaided
 
 NOT_INSIDE = -1  # of what torch calls the current graph task: no backward pass runs
 
@@ -39,8 +42,14 @@ ANSWERS = {
         odd         the rank that stands alone    2641e807128b  the report names two parties
         bytes       the bytes it brought          42b48d972ffa  the report has them, for each party
         line        the line to change            e534f5622461  not the one that waits: what does it go by?""",
+    "dumps": """
+        a     who is to blame in folder a    f3ee5851bb73  a list; who is unlike all others?
+        b     who is to blame in folder b    3f2d0a56e0f1  which ranks used the other group? A list
+        c     who is to blame in folder c    2e921e4185af  a list; whose file cannot be read?
+        d     who is to blame in folder d    19538ff57c17  a list, empty if none: to wait is no fault
+        last  to what that rank surely came  6dcf7792ef57  could it have ended without that rank?""",
 }
-IN_ANY_ORDER = ("waiting", "cycle")
+IN_ANY_ORDER = ("waiting", "cycle", "a", "b", "c", "d")
 
 
 def why(
@@ -48,16 +57,18 @@ def why(
     causes: Collection[str] = (),
     answers: dict[str, str] = ANSWERS,
     in_any_order: Collection[str] = IN_ANY_ORDER,
+    chosen: Collection[str] = ("cause",),
 ) -> Callable[[Any], Rows]:
     """The specification of an answer about a broken program, and of its cause, if ``causes`` are to choose from.
 
-    The right cause stands in the notebook's hidden lines.
+    The right cause stands in the notebook's hidden lines. ``chosen`` are the answer's entries that name a cause.
     """
 
     def rows(check):
         said = check.run()
         if causes:
-            check.that("the cause is one of the list", said, one_of("cause", causes), weight=0)
+            text = "the cause is one of the list" if chosen == ("cause",) else "each fault is one of the list"
+            check.that(text, said, all_of(*(one_of(name, causes) for name in chosen)), weight=0)
         for entry in answers[program].strip().splitlines():
             name, words, seal, hint = re.split("  +", entry.strip())
             check.that(words, said, sealed(name, seal, hint, ordered=name not in in_any_order))
@@ -337,3 +348,57 @@ def first_missing(check):
     check.that("ranks that called nothing", traces([2, 0, 0, 2], [0, 0, 0], others=()), finds_it)
     by_rank = check.run(sorted(trace_of([5, 2, 4]), key=lambda op: op.rank), 3)
     check.that("one rank's operations after another's", by_rank, finds_it)
+
+
+# ---- 8. culprit, and what dumps say
+
+
+def on_dumps(function: Callable, **job: Any) -> Any:
+    """What the function returns for the dumps of a training job, without the library's reader."""
+    dumps = recorded.training(**job).dumps
+    with unaided(*paper.ANSWERS, "ringzero.dumps"):
+        return function(dumps)
+
+
+def finds_the_culprit(run: Run) -> str | None:
+    """The first collective on which the ranks differ, who differs there, and in what."""
+    job = recorded.training(**run.case.options)
+    right = job.fault and (job.number, job.ranks, job.fault)
+    got = run.returned[0]
+    if isinstance(got, (tuple, list)) and len(got) == 3:
+        ranks = got[1] if isinstance(got[1], Collection) else [got[1]]
+        got = plain_number(got[0]), sorted(map(plain_number, ranks)), got[2]
+    return None if got == right else f"returned {run.returned[0]!r}, expected {right}"
+
+
+@of(harness=on_dumps, built_from=(), ranks=1)
+def culprit(check):
+    def jobs(*seeds, world=4, **others):
+        return [check.run(seed=seed, world=world, **others) for seed in seeds]
+
+    never, other, size = ({"fault": fault} for fault in ("never came", "something else", "other size"))
+    check.that("a rank that never came to a collective", jobs(1, 2, **never), finds_the_culprit)
+    check.that("a rank that called something else in its place", jobs(1, 2, **other), finds_the_culprit)
+    check.that("a rank with a tensor of another size, also if it is rank 0", jobs(1, 2, **size), finds_the_culprit)
+    check.that("None when all called alike", jobs(1, fault=None), finds_the_culprit)
+    check.that("two ranks of eight that have one fault", jobs(1, **size, world=8, odd=2), finds_the_culprit)
+    check.that("a rank that recorded nothing at all", jobs(3, **never, number=1), finds_the_culprit)
+    check.that(
+        "buffers of 10 entries, which begin at different numbers",
+        [run for fault in (never, size) for run in jobs(4, **fault, kept=10)],
+        finds_the_culprit,
+    )
+    draw = yield
+
+    def seeds(count):
+        return [draw.randrange(100, 10**6) for _ in range(count)]
+
+    faults = (never, other, size, {"fault": None})
+    drawn = [run for fault in faults for run in jobs(*seeds(3), world=draw.randrange(3, 9), **fault)]
+    check.that("other jobs of 3 to 8 ranks", drawn, finds_the_culprit, weight=2)
+    several = [run for fault in faults[:3] for run in jobs(*seeds(2), world=8, **fault, odd=draw.randrange(2, 4))]
+    check.that("several ranks with one fault", several, finds_the_culprit)
+    full = [run for fault in faults[:3] for run in jobs(*seeds(2), world=5, **fault, kept=draw.randrange(8, 12))]
+    check.that(
+        "other buffers that were full, and 64 ranks", [*full, *jobs(*seeds(1), world=64, **size)], finds_the_culprit
+    )
