@@ -362,3 +362,42 @@ def test_the_example_of_pytorchs_tutorial(torch, tmp_path):
         "rank 0 called all_reduce #3, train.py line 33, once more than rank 1; rank 1 called the next one in its "
         "place, train.py line 44."
     )
+
+
+def in_two_by_four(rank):
+    """Two groups of four ranks, and four groups across; rank 6 leaves out its second all_reduce."""
+    inner, across = "1" if rank.rank < 4 else "2", str(3 + rank.rank % 4)
+    rank.call("all_reduce", 88, group=inner).call("reduce_scatter", 141, group=across)
+    if rank.rank != 6:
+        rank.call("all_reduce", 88, group=inner, state="started" if rank.rank > 3 else "completed")
+    if rank.rank in (0, 1, 2, 3, 6):
+        rank.call("reduce_scatter", 141, group=across, state="started")
+
+
+TWO_BY_FOUR = {"1": [0, 1, 2, 3], "2": [4, 5, 6, 7], "3": [0, 4], "4": [1, 5], "5": [2, 6], "6": [3, 7]}
+
+
+def test_a_rank_that_waits_for_one_without_a_dump_is_not_blamed(tmp_path):
+    """Rank 6 left no dump. Ranks 4, 5 and 7 wait for it, and rank 0 waits for rank 4."""
+    found = explain([job(tmp_path, 8, in_two_by_four, groups=TWO_BY_FOUR, without=(6,))])
+    assert found.ranks == [6]
+    assert found.sentence.startswith("rank 6 left no record; ranks 4, 5, 7 wait in all_reduce #2, train.py line 88")
+
+
+def test_what_to_look_at_lies_between_two_calls_of_a_rank_that_waits(tmp_path):
+    found = explain([job(tmp_path, 8, in_two_by_four, groups=TWO_BY_FOUR)])
+    assert found.ranks == [6]
+    between = "after its reduce_scatter, train.py line 141, and before its reduce_scatter, train.py line 141"
+    assert f"Next: what rank 6 did {between}: a branch" in found.next
+
+
+def test_a_cycle_of_collectives_is_not_one_of_messages(tmp_path):
+    def program(rank):
+        if rank.rank == 2:
+            rank.call("all_reduce", 14, group="1", state="started")
+        else:
+            rank.call("barrier", 13, state="started")
+
+    found = explain([job(tmp_path, 4, program, groups={"1": [2, 3]})])
+    assert found.sentence.startswith("a cycle: rank 2 waits in all_reduce for rank 3")
+    assert found.next.startswith("Next: in which order these ranks call the collectives of their groups")

@@ -31,17 +31,20 @@ HANG
 """
 HANGS = {
     "if dist.get_rank() == 1: evaluate()\ndist.all_reduce(torch.ones(3))":
-        r"^rank 1 stands apart: ranks 0, 2 are in all_reduce, job.py line 10; rank 1 is in broadcast, job.py line 6\.",
+        r"^rank 1 stands apart: ranks 0, 2 are in all_reduce, job.py line 10, in <module>; "
+        r"rank 1 is in broadcast, job.py line 6, in evaluate\.",
     "if dist.get_rank() == 2: time.sleep(600)\ndist.all_reduce(torch.ones(3))":
-        r"^rank 2 stands apart: ranks 0, 1 are in all_reduce, job.py line 10; "
-        r"rank 2 is in no communication, job.py line 9\.",
+        r"^rank 2 stands apart: ranks 0, 1 are in all_reduce, job.py line 10, in <module>; "
+        r"rank 2 is in no communication, job.py line 9, in <module>\. For 3 seconds none went on",
     "found = [None] * 3\ndist.all_gather_object(found, 1) if dist.get_rank() else time.sleep(600)":
-        r"^rank 0 stands apart: rank 0 is in no communication, job.py line 10; ranks 1, 2 are in all_gather_object",
+        r"^rank 0 stands apart: rank 0 is in no communication, job.py .*; ranks 1, 2 are in all_gather_object",
     "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))\n"
     "dist.monitored_barrier() if dist.get_rank() else model(torch.ones(1, 2)).sum().backward()":
-        r"^rank 0 stands apart: rank 0 is in a backward pass, job.py line 10; ranks 1, 2 are in barrier",
+        r"^rank 0 stands apart: rank 0 is in a backward pass, job.py .*; ranks 1, 2 are in barrier",
     "while dist.get_rank():\n    sum(range(10**4))\n    [i for i in range(10**4)]\ndist.all_reduce(torch.ones(3))":
-        r"^(ranks 1, 2 are|rank [12] is) at work: a second later",
+        r"^(ranks 1, 2 are|rank [12] is) at work: (it|they) went on within 3 seconds",
+    "while True:\n    time.sleep(dist.get_rank() / 2)\n    dist.all_reduce(torch.ones(3))":
+        r"^ranks? .* at work: (it|they) went on",
 }  # fmt: skip
 
 
@@ -76,7 +79,7 @@ def test_who_stands_apart(hang, started):
     job, deadline = started(hang), time.monotonic() + 60
     while not re.match(HANGS[hang], (done := explained("--torchrun", job.pid)).output):
         assert time.monotonic() < deadline, done.output  # on a busy machine its imports take a while
-    assert done.exit_code == 1
+    assert done.exit_code == int("at work" not in done.output)
     assert job.poll() is None  # nothing happened to it
 
 

@@ -29,7 +29,9 @@ def command(
     DUMPS are files of torch's Flight Recorder, pickles or JSON, one for each rank, or the folder that holds them.
     Nothing in them is run. With --torchrun or --pid the job still hangs: its stacks are read by py-spy, and NCCL's
     recorder is asked for its dumps where it has a pipe (TORCH_NCCL_DEBUG_INFO_PIPE_FILE). Exit status: 0 nothing is
-    wrong, 1 something is, 2 the dumps or the processes cannot be read.
+    wrong, or the job is at work; 1 something is; 2 the dumps or the processes cannot be read.
+
+    "all_reduce #3" is the third all_reduce of its group on that rank.
     """
     from ringzero.dumps.findings import explain
 
@@ -66,4 +68,4 @@ def _of_running(torchrun: int | None, pids: tuple[int, ...], as_json: TextIO | N
         as_json.write("\n")
     if as_json is None or as_json.name != "<stdout>":
         click.echo(str(stacks))
-    raise SystemExit(1)
+    raise SystemExit(int(not stacks.moving))

@@ -159,7 +159,8 @@ def _cause(job: Job) -> Cause | None:
 def _they_wait_for_the_unseen(there: AllThere, found: Cause | None) -> bool:
     """Whether those who came to nothing else may be waiting for ranks of which nothing is known; else one is known."""
     if isinstance(found, NeverEntered):
-        return set(there.waiting) <= set(found.missing)
+        waiting, missing = set(there.waiting), set(found.missing)
+        return waiting <= missing or (missing <= waiting and bool(there.unseen.without_record))
     return found is None or isinstance(found, Cycle)
 
 
@@ -195,8 +196,8 @@ def _advice(cause: Cause | None, job: Job) -> str:
         return f"Next: why {names(ranks)} went on where the others ended: has it more batches, or another branch?"
     if isinstance(cause, NeverEntered | Passed):
         return (
-            f"Next: what {names(ranks)} did after {_after(job, ranks[0])}: a branch, a loop that ends earlier, an "
-            "error, or a wait outside of collectives. Its log and `py-spy dump` show it."
+            f"Next: what {names(ranks)} did {_after(job, ranks[0])}: a branch, a loop that ends earlier, an error, or "
+            "a wait outside of collectives. Its log and `py-spy dump` show it."
         )
     if isinstance(cause, Disagreement) and cause.about in ("size", "root"):
         return f"Next: what made the tensors of these ranks differ in {cause.about}, at the lines named."
@@ -210,14 +211,21 @@ def _advice(cause: Cause | None, job: Job) -> str:
         )
     if isinstance(cause, AllThere):
         return "Next: the root at these lines, then the backend's own log (NCCL_DEBUG=INFO) and the hosts' network."
+    stuck = [job.states[rank].stuck_call for rank in ranks]
+    if isinstance(cause, Cycle) and not any(call is not None and call.is_message for call in stuck):
+        return f"Next: in which order these ranks call the collectives of their groups. {ONE_ORDER}."
     return (
         "" if cause is None else "Next: the other ends of these messages, in the order in which both ranks post them."
     )
 
 
 def _after(job, rank):
-    calls = job.calls.get(rank)
-    return f"its {calls[-1].operation.kind}, {calls[-1].operation.line}" if calls else "it began"
+    """Between which of its operations a rank left the others: after the last that ended."""
+    operations = [call.operation for call in job.calls.get(rank, ())]
+    ended = [op for op in operations if op.end is not None]
+    after = f"after its {ended[-1].kind}, {ended[-1].line}" if ended else "after it began"
+    waits = job.states[rank].stuck_in
+    return after if waits is None else f"{after}, and before its {waits.kind}, {waits.line}"
 
 
 def _open(job):

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,11 +20,13 @@ import psutil
 
 from ringzero.dumps import entries
 from ringzero.explain.words import names, standing_apart, verb
+from ringzero.record import sources
 
-APART_SECONDS = 1.0  # between two looks: a rank that stands elsewhere then is at work
+APART_SECONDS = 3.0  # between two looks at a rank
+SETTLED_SECONDS = 0.3  # py-spy stops a process and wakes it again
 DUMP_SECONDS = 10.0  # NCCL looks into the pipe every second
 PY_SPY_SECONDS = 30.0
-HEAD = ("rank", "process", "is in", "line")
+HEAD = ("rank", "process", "is in", "line and function")
 IN_BACKWARD = "_engine_run_backward"  # torch's function in which a backward pass runs, and waits for DDP's collectives
 CALLS = {
     "all_reduce": "all_reduce", "all_gather": "all_gather", "all_gather_into_tensor": "all_gather",
@@ -45,7 +47,7 @@ class NotAllowedError(ValueError):
 class Rank(NamedTuple):
     """Where a rank stands: ``call``, what it is in ("" for no communication); ``line``, of the caller's own code.
 
-    ``moves``: a moment later it stood elsewhere.
+    ``moves``: it stood elsewhere a moment later, or had left its call and come to it again.
     """
 
     pid: int
@@ -67,12 +69,13 @@ class Stacks(NamedTuple):
     @property
     def sentence(self) -> str:
         """Who stands apart, or that nobody does."""
-        if moving := [rank for rank, each in self.ranks.items() if each.moves]:
+        if moving := self.moving:
             waiting = [rank for rank in self.ranks if rank not in moving]
             others = f"; {self._standing(waiting)}" if waiting else ""
-            they = verb(moving, "is at work: a second later it was", "are at work: a second later they were")
-            return f"{names(moving)} {they} elsewhere{others}."
+            they = verb(moving, "is at work: it", "are at work: they")
+            return f"{names(moving)} {they} went on within {APART_SECONDS:g} seconds{others}."
         said = f"{standing_apart(self.apart)}{self._standing([*self.ranks])}."
+        said += f" For {APART_SECONDS:g} seconds none went on; a rank that is only slow looks the same, so look again."
         if missing := [rank for rank in range(self.world_size) if rank not in self.ranks]:
             it = verb(missing, "it has ended, runs", "they have ended, run")
             return f"{said} No process of {names(missing)} was seen: {it} on another machine, or was not named."
@@ -82,6 +85,11 @@ class Stacks(NamedTuple):
                 "rounds of a loop."
             )
         return said
+
+    @property
+    def moving(self) -> list[int]:
+        """The ranks at work."""
+        return [rank for rank, each in self.ranks.items() if each.moves]
 
     @property
     def apart(self) -> list[int]:
@@ -97,8 +105,9 @@ class Stacks(NamedTuple):
         """What to look at next."""
         look = f"what brought {names(self.apart)} there. " if self.apart else ""
         return (
-            f"Next: {look}`ringzero run` counts the calls and says which one is missing; so does NCCL's recorder, with "
-            "TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_pipe_rank_."
+            f"Next: {look}Started anew, the job can count its calls, which says which one is missing: under `ringzero "
+            "run` on CPUs, with TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_pipe_rank_ on "
+            "GPUs."
         )
 
     def rows(self) -> list[tuple[str, ...]]:
@@ -167,10 +176,16 @@ def rank_of(pid: int) -> int:
 def look(pids: Mapping[int, int]) -> Stacks:
     """Where the ranks with these process ids stand. Raises NotAllowedError."""
     first = {rank: _stack(pid) for rank, pid in pids.items()}
+    time.sleep(SETTLED_SECONDS)
+    asleep = {rank: _switches(pid) for rank, pid in pids.items()}
     time.sleep(APART_SECONDS)
+    woken = {rank for rank, pid in pids.items() if _switches(pid) != asleep[rank]}
     again = {rank: _stack(pid) for rank, pid in pids.items()}
     sizes = [int(_environment(pid).get("WORLD_SIZE") or 0) for pid in pids.values()]
-    stand = {rank: Rank(pids[rank], *_place(again[rank]), again[rank] != first[rank]) for rank in sorted(pids)}
+    stand = {}
+    for rank in sorted(pids):
+        call, line = _place(again[rank])
+        stand[rank] = Rank(pids[rank], call, line, again[rank] != first[rank] or bool(call and rank in woken))
     return Stacks(stand, max([*sizes, len(pids)]))
 
 
@@ -188,6 +203,18 @@ def dumps(pids: Mapping[int, int]) -> list[Path]:
     while asked and time.time() - began < DUMP_SECONDS and not all(_is_new(file, began) for file in asked):
         time.sleep(0.1)
     return [file for file in asked if _is_new(file, began)]
+
+
+def _switches(pid: int) -> int:
+    """How often a process's main thread has gone to sleep; 0 where that says nothing.
+
+    One that waits for gloo sleeps until its call is over, so it came to another one in between. On a GPU it looks at
+    the clock again and again.
+    """
+    with contextlib.suppress(OSError, psutil.Error, AttributeError):
+        if "libcuda.so" not in Path(f"/proc/{pid}/maps").read_text():
+            return psutil.Process(pid).num_ctx_switches().voluntary
+    return 0
 
 
 def _is_new(file, began):
@@ -243,7 +270,7 @@ def _refused(pid: int, said: str) -> str:
     return f"py-spy cannot read process {pid}; it said: {last[0]}"
 
 
-def _place(frames: Iterable[dict[str, Any]]) -> tuple[str, str]:
+def _place(frames: list[dict[str, Any]]) -> tuple[str, str]:
     """``(what it is in, the caller's line)`` of a stack."""
     call = ""
     for frame in frames:
@@ -252,4 +279,5 @@ def _place(frames: Iterable[dict[str, Any]]) -> tuple[str, str]:
             call = call or "a backward pass"
         elif "/torch/" in frame["filename"].replace("\\", "/") and name in CALLS:
             call = CALLS[name]  # the outermost: all_gather_object calls all_gather
-    return call, entries.line_of([*frames])
+    line, own = entries.line_of(frames), [frame for frame in frames if sources.is_callers(frame["filename"])]
+    return call, f"{line}, in {own[0]['name']}" if own else line

@@ -21,11 +21,20 @@ import psutil
 from ringzero import processes
 from ringzero.explain import deadlock, report
 from ringzero.ranks import script_rank
-from ringzero.ranks.torchrun import rank_environment, torchrun_command
+from ringzero.ranks.torchrun import TORCHRUN, rank_environment, torchrun_command
 from ringzero.record import export, trace_file
 from ringzero.record.operation import Operation
 
 MARK = "RINGZERO_RUN"  # in the environment of all that a run starts: its folder
+# The ranks have said what went wrong, and torchrun says it once more in fifty lines, which name a rank as the cause.
+QUIETLY = f"""
+from torch.distributed.elastic.multiprocessing.api import SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+try:
+    {TORCHRUN}
+except (ChildFailedError, SignalException):
+    raise SystemExit(1)
+"""
 STILL_WITH_THREADS = 4.0  # a progress bar has a thread; one that communicates is soon seen to
 STACK_SECONDS = 2.0  # a rank on a busy machine has written its stack by then
 SHARED_MEMORY, ENOUGH = "/dev/shm", 2**28  # bytes; a rank's records take four million of them
@@ -75,7 +84,7 @@ class _Script:
         self.is_stuck = False
 
     def start(self, command: list[str]) -> None:
-        torchrun = torchrun_command(self.world_size, self.folder / "logs")
+        torchrun = torchrun_command(self.world_size, self.folder / "logs", QUIETLY)
         self.agent = subprocess.Popen(
             [*torchrun, "-m", script_rank.__name__, str(self.folder), *command],
             env=rank_environment(self.world_size) | {MARK: str(self.folder)},

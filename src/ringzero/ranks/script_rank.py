@@ -56,10 +56,11 @@ def main(folder: Path, script: str, arguments: list[str], is_module: bool) -> No
             (folder / f"{rank}.result").touch()
         _leave(status)
     except BaseException as error:
-        said = {"time": time.time(), "message": str(error), "traceback": sources.format_error(error)}
+        trace = sources.format_error(error)
+        said = {"time": time.time(), "message": str(error), "traceback": trace}
         (folder / f"{rank}.error").write_text(json.dumps(said))
-        own = _from_the_script(error.__traceback__)
-        sys.excepthook(type(error), error.with_traceback(own), own)
+        for line in trace.splitlines():
+            print(f"[rank{rank}]: {line}", file=sys.stderr)
         _leave(1)
     (folder / f"{rank}.result").touch()
     _leave(0)
@@ -75,14 +76,6 @@ def _leave(status: int) -> NoReturn:
         with contextlib.suppress(Exception):
             stream.flush()
     os._exit(status)
-
-
-def _from_the_script(trace):
-    """The traceback without this file's frames and runpy's: as Python itself would show it."""
-    own = trace
-    while own is not None and own.tb_frame.f_code.co_filename in (__file__, "<frozen runpy>"):
-        own = own.tb_next
-    return own or trace
 
 
 if __name__ == "__main__":

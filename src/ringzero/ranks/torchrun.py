@@ -14,9 +14,9 @@ KEPT = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**25}
 LOOPBACK = {"linux": "lo", "darwin": "lo0"}  # the interface's name
 
 
-def torchrun_command(workers: int, log_directory: str | Path) -> list[str]:
+def torchrun_command(workers: int, log_directory: str | Path, program: str = TORCHRUN) -> list[str]:
     """The command line of one node's ``torchrun`` for so many ``workers``; ``--standalone`` takes a free port."""
-    command = [sys.executable, "-c", TORCHRUN, "--standalone", "--nproc-per-node", str(workers)]
+    command = [sys.executable, "-c", program, "--standalone", "--nproc-per-node", str(workers)]
     return [*command, "--log-dir", str(log_directory)]
 
 
