@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -36,6 +37,7 @@ except (ChildFailedError, SignalException):
     raise SystemExit(1)
 """
 STILL_WITH_THREADS = 4.0  # a progress bar has a thread; one that communicates is soon seen to
+LONG_SECONDS = 30.0  # of silence, after which that is said
 STACK_SECONDS = 2.0  # a rank on a busy machine has written its stack by then
 SHARED_MEMORY, ENOUGH = "/dev/shm", 2**28  # bytes; a rank's records take four million of them
 STOP_SECONDS = 30.0  # torchrun gives its ranks as long before it kills them
@@ -81,7 +83,9 @@ class _Script:
         self.folder, self.world_size = folder, world_size
         (folder / report.OF_A_SCRIPT).touch()
         self.began = time.monotonic()
-        self.is_stuck = False
+        self.is_stuck = self.said = False
+        self.begun: list[int] = []  # operations, by rank, and when there was a new one
+        self.moved = self.began
 
     def start(self, command: list[str]) -> None:
         torchrun = torchrun_command(self.world_size, self.folder / "logs", QUIETLY)
@@ -101,6 +105,7 @@ class _Script:
                 self._note_ends()
                 if self._all_began() and watched.deadlocked(self._running()):
                     return self._hangs(True)
+                self._say_if_nothing_moves()
         except KeyboardInterrupt:
             why = self._hangs(False)
             self.agent.terminate()  # which has the ranks end, as torchrun does
@@ -110,6 +115,19 @@ class _Script:
         if self.agent.returncode == 0:
             return ""
         return report.reason(self.folder, self.world_size) or ""
+
+    def _say_if_nothing_moves(self):
+        """Once: a rank that computes or reads for long may go on, and the user may know that it will not."""
+        begun = [trace_file.begun(self._file(rank, "trace")) for rank in range(self.world_size)]
+        if begun != self.begun:
+            self.begun, self.moved = begun, time.monotonic()
+        elif any(begun) and not self.said and time.monotonic() - self.moved > LONG_SECONDS:
+            self.said = True
+            print(
+                f"ringzero: for {LONG_SECONDS:g} s no rank has called anything. One may still go on by itself; "
+                "Ctrl-C ends the script and says where each rank is.",
+                file=sys.stderr,
+            )
 
     def status(self) -> int:
         """The exit status of the whole run; 1 of one that hung."""

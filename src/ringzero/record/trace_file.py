@@ -148,6 +148,15 @@ def waiting(path: str | PathLike) -> Wait | None:
     return Wait(count, abs(offset), offset < 0, threads) if offset and not ended else None
 
 
+def begun(path: str | PathLike) -> int:
+    """How many operations the rank that writes ``path`` has begun."""
+    try:
+        with open(path, "rb", opener=processes.regular) as file:
+            return HEAD.unpack(file.read(HEAD.size))[0]
+    except (OSError, struct.error):
+        return 0
+
+
 def read(path: str | PathLike, rank: int) -> list[Operation]:
     """The operations that ``rank`` wrote to ``path``, oldest first; empty if it wrote none, or something else."""
     try:
