@@ -105,7 +105,7 @@ dist.barrier()
     (tmp_path / "sitecustomize.py").write_text("from ringzero.ranks import script\nscript.LONG_SECONDS = 3\n")
     done = run(slow)
     assert done.returncode == 0
-    assert re.fullmatch("ringzero: for 3 s no rank has called anything.* where each rank is.\n", done.stderr)
+    assert "ringzero: for 3 s no rank has called anything" in done.stderr
     (tmp_path / "sitecustomize.py").unlink()
     thread = write(
         tmp_path,
