@@ -5,6 +5,8 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Some containers set it. Then each process compiles torch anew, and its import takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
+# Of another environment that is activated where make is called; IPython then warns of it.
+unexport VIRTUAL_ENV
 TESTS := -n 3 --dist loadscope --no-loadscope-reorder
 STEP := "$(SYSTEM_PYTHON)" src/one_at_a_time.py
 

@@ -729,8 +729,8 @@ if __name__ == "__main__":
             raise AssertionError(bad)
     dist.destroy_process_group()
     assert launch(work).returns == [2.0, 2.0]
-    flat = descriptors[3] == descriptors[5] and descriptors[6] == descriptors[-1]
-    print(f"descriptors {flat} {descriptors}", flush=True)
+    grows = descriptors[3] < descriptors[5] or descriptors[6] < descriptors[-1]
+    print(f"descriptors grow: {grows} {descriptors}", flush=True)
 """
 
 
@@ -740,4 +740,4 @@ def test_launch_again_and_again_under_torchrun(tmp_path):
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", str(tmp_path / "again.py")]
     done = subprocess.run(torchrun, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.count("descriptors True") == 2, done.stdout
+    assert done.stdout.count("descriptors grow: False") == 2, done.stdout
