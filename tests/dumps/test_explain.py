@@ -401,3 +401,14 @@ def test_a_cycle_of_collectives_is_not_one_of_messages(tmp_path):
     found = explain([job(tmp_path, 4, program, groups={"1": [2, 3]})])
     assert found.sentence.startswith("a cycle: rank 2 waits in all_reduce for rank 3")
     assert found.next.startswith("Next: in which order these ranks call the collectives of their groups")
+
+
+@pytest.mark.parametrize(("backend", "blamed"), [("gloo", [3]), ("nccl", [1])])
+def test_with_gloo_a_rank_that_ended_takes_others_out_of_their_calls(backend, blamed, tmp_path):
+    """Rank 3 ended, so gloo ended rank 1's part in the broadcast; NCCL would have left it waiting."""
+    for number in range(3):
+        rank = Rank(number, {"0": [0, 1, 2, 3]}, backend=backend).call("all_reduce", 10)
+        if number != 1:
+            rank.call("broadcast", 11, state="started")
+        rank.write(tmp_path)
+    assert explain([tmp_path], world_size=4).ranks == blamed
