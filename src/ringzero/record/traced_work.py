@@ -72,36 +72,35 @@ class TracedWork(dist.Work):
         if offset is None or torch.cuda.is_initialized():  # a future of ours would have to know the streams
             return self._work.get_future()
         self._recorder.given_to_torch(offset)
-        noted = self._work.get_future().then(partial(_note_end, self._recorder, offset))
-        # C++ takes an error of ``noted`` for one, and that of a future made in Python for a value, and crashes.
+        future = self._work.get_future()
+        future.add_done_callback(partial(_note_end, self._recorder, offset))
+        # C++ gets the backend's own: it takes the error of a future made in Python for a value, and crashes.
         by_torch = sources.is_package_code(sys._getframe(1).f_code.co_filename)
-        return noted if by_torch else TracedFuture(noted, self._recorder, offset)
+        return future if by_torch else TracedFuture(future, self._recorder, offset)
 
 
 def _note_end(recorder, offset, future):
-    """The value of a future that is complete, or its error, with a note of when that was."""
-    try:
-        value = future.value()
-    except Exception:
-        with contextlib.suppress(*CLOSED):
-            recorder.has_failed(offset)
-        raise
+    """Note that a future is complete, or failed."""
     with contextlib.suppress(*CLOSED):
-        recorder.has_ended(offset)
-    return value
+        try:
+            future.value()
+        except Exception:
+            recorder.has_failed(offset)
+        else:
+            recorder.has_ended(offset)
 
 
 class TracedFuture(torch.futures.Future):
     """The future of a collective, which notes when ``wait`` is called."""
 
-    def __init__(self, noted, recorder, offset):
+    def __init__(self, future, recorder, offset):
         super().__init__()
         self._recorder, self._offset = recorder, offset
-        noted.add_done_callback(self._complete)
+        future.add_done_callback(self._complete)
 
-    def _complete(self, noted):
+    def _complete(self, future):
         try:
-            value = noted.value()
+            value = future.value()
         except Exception as error:
             self.set_exception(error)
         else:
