@@ -116,6 +116,14 @@ def test_a_process_without_ranks_is_refused():
     assert "has started no process with RANK" in done.output
 
 
+def test_options_for_dumps_are_refused_where_there_are_none(tmp_path):
+    with subprocess.Popen(["sleep", "60"], env={"RANK": "0"}) as rank:
+        done = explained("--pid", rank.pid, "--svg", tmp_path / "figure")
+        rank.kill()
+    assert done.exit_code == 2
+    assert "--svg and --world-size are for dumps" in done.output
+
+
 @pytest.mark.parametrize(
     ("said", "advice"),
     [("Error: Permission Denied: Try running again", "--cap-add SYS_PTRACE"), ("Error: no python", "no python")],

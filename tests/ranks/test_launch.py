@@ -260,6 +260,10 @@ def test_what_another_thread_may_still_send_is_no_deadlock():
     assert launch(answered_by_a_thread).returns == [3.0, 3.0]
 
 
+def test_a_view_of_a_dict_and_a_range_come_back_as_lists():
+    assert launch(lambda: ({3: 4}.keys(), {3: 4}.items(), range(2)), world_size=1).returns == [([3], [(3, 4)], [0, 1])]
+
+
 def test_a_deadlock_in_the_backward_pass_of_torchs_ddp_ends_as_soon():
     """Its all-reduce is waited for in C++, where no record shows it."""
 

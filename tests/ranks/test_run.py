@@ -1,5 +1,6 @@
 """``ringzero run``: scripts that hang are ended with the cause, others run as under torchrun."""
 
+import fcntl
 import json
 import os
 import re
@@ -154,6 +155,18 @@ def test_bad_input_is_refused(words, said):
     done = run(*words)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+def test_what_a_killed_run_left_in_memory_goes_with_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(script, "SHARED_MEMORY", str(tmp_path))
+    dead, alive = (tmp_path / f"{script.PREFIX}{name}" for name in ("dead", "alive"))
+    for folder in (dead, alive):
+        folder.mkdir()
+        (folder / script.IN_USE).touch()
+    with open(alive / script.IN_USE) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        script._remove_abandoned()
+    assert (dead.exists(), alive.exists()) == (False, True)
 
 
 def test_the_stack_signal_is_no_scripts():

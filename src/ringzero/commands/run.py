@@ -21,7 +21,7 @@ def run(ranks: int, is_module: bool, trace: Path | None, script: str, arguments:
     On the CPU, where ranks talk through gloo, their communication is recorded. When no rank can ever get on, the script
     is ended within seconds, and the cause is named: who waits where, and who is missing. On GPUs torch's Flight
     Recorder is switched on; its dumps are explained when NCCL's watchdog has ended the script. Ctrl-C says where each
-    rank is. Exit status: the script's own; 1 if it hung.
+    rank is. Exit status, as torchrun's: 0 if all ranks ended well, else 1.
     """
     from ringzero.ranks import script as scripts
 

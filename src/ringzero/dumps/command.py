@@ -39,7 +39,7 @@ def command(
         raise click.UsageError("give the dumps, or --torchrun, or --pid: one of them")
     try:
         if not dumps:
-            dumps = _of_running(torchrun, pids, as_json)
+            dumps = _of_running(torchrun, pids, as_json, world_size is not None or svg is not None)
         found = explain(dumps, world_size)
         drawn = standalone(found.figure()) if svg is not None else ""
     except ValueError as error:
@@ -55,13 +55,20 @@ def command(
     raise SystemExit(1 if found.is_wrong else 0)
 
 
-def _of_running(torchrun: int | None, pids: tuple[int, ...], as_json: TextIO | None) -> tuple[Path, ...]:
-    """The dumps of a job that hangs now. Where it writes none, say where its ranks stand, and exit."""
+def _of_running(
+    torchrun: int | None, pids: tuple[int, ...], as_json: TextIO | None, needs_dumps: bool
+) -> tuple[Path, ...]:
+    """The dumps of a job that hangs now. Where it writes none, say where its ranks stand, and exit.
+
+    Raises ValueError where an option that was given ``needs_dumps``, and there are none.
+    """
     from ringzero.dumps import live
 
     ranks = live.ranks_under(torchrun) if torchrun is not None else {live.rank_of(pid): pid for pid in pids}
     if written := live.dumps(ranks):
         return tuple(written)
+    if needs_dumps:
+        raise ValueError("--svg and --world-size are for dumps, and this job writes none: leave them out")
     stacks = live.look(ranks)
     if as_json is not None:
         json.dump(stacks.as_json(), as_json, indent=1)

@@ -149,9 +149,8 @@ def _cause(job: Job) -> Cause | None:
         idle = [rank for rank in found.missing if states[rank].stuck_in is None]
         call = found.entered.call
         gone = unseen.get((call.group, *call.members), Unseen()).without_record
-        if (
-            gone and idle == found.missing and job.backends == ["gloo"]
-        ):  # where a rank ends, gloo ends what others wait in
+        # Where a rank ends, gloo ends what others wait in: these are not to blame.
+        if gone and idle == found.missing and job.backends == ["gloo"]:
             return AllThere(found.there, found.entered, found.lines, Unseen(gone))
         if len(found.there) < len(found.missing) == len(idle):  # the few that wait called once more than all others
             found = found._replace(apart=found.there)

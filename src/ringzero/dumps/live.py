@@ -44,6 +44,10 @@ class NotAllowedError(ValueError):
     """py-spy is missing, or may not look into a process; the text says what would help."""
 
 
+class GoneError(ValueError):
+    """A process that is not there, or not any more."""
+
+
 class Rank(NamedTuple):
     """Where a rank stands: ``call``, what it is in ("" for no communication); ``line``, of the caller's own code.
 
@@ -153,7 +157,7 @@ def ranks_under(agent: int) -> dict[int, int]:
         raise ValueError(f"there is no process {agent}; give the process id of torchrun, as ps shows it") from None
     found: dict[int, int] = {}
     for process in below:
-        with contextlib.suppress(psutil.Error):
+        with contextlib.suppress(psutil.NoSuchProcess, GoneError):  # it has ended since
             rank = _environment(process.pid).get("RANK", "")
             if not rank.isdigit() or _environment(process.ppid()).get("RANK") == rank:  # what a rank has started
                 continue
@@ -239,7 +243,7 @@ def _environment(pid: int) -> dict[str, str]:
     try:
         return psutil.Process(pid).environ()
     except psutil.NoSuchProcess:
-        raise ValueError(f"there is no process {pid}") from None
+        raise GoneError(f"there is no process {pid}") from None
     except psutil.AccessDenied:
         raise NotAllowedError(f"process {pid} is another user's; run this as that user or as root") from None
 
@@ -251,7 +255,10 @@ def _stack(pid: int) -> list[dict[str, Any]]:
     if program is None:
         raise NotAllowedError('stacks of running processes need py-spy: pip install "ringzero[stacks]"')
     command = [program, "dump", "--json", "--pid", str(pid)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PY_SPY_SECONDS, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PY_SPY_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise NotAllowedError(f"py-spy did not read process {pid} within {PY_SPY_SECONDS:g} s; try again") from None
     try:
         threads = json.loads(done.stdout)
     except ValueError:

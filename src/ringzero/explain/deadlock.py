@@ -20,10 +20,10 @@ class Watch:
     waits in an operation, and none has moved for a while, are the records compared: can any of these waits still end?
 
     Torch's C++ code waits unseen, as in the backward pass of its DDP. Such a rank counts as waiting if it sleeps there:
-    Where a rank has more Python threads than one, another may do what it waits for. So nothing is said there unless
-    nothing moves for ``still_with_threads`` seconds.
-
     ``ask(ranks)`` has these ranks write their stacks, and ``cpu_seconds(rank)`` is what its processes have computed.
+
+    Where a rank has more Python threads than one, another may do what it waits for. So it counts as waiting only once
+    nothing has moved for ``still_with_threads`` seconds.
     """
 
     def __init__(

@@ -121,7 +121,7 @@ def states_of(call: Path, world_size: int) -> dict[int, RankState]:
         own = [frame for frame in stack if not sources.is_package_code(frame[0])]
         own = own or [frame for frame in stack if not sources.is_plumbing(frame[0])]
         operations = records[rank]
-        if is_in_torch(call, rank) or (call / f"{rank}.error").exists():  # then it is over for want of another rank
+        if is_in_torch(call, rank) or (call / f"{rank}.error").exists():  # a rank that failed had perhaps waited so
             operations = [op._replace(wait=op.start) if op.given and op.end is None else op for op in operations]
         finished = "returned" if (call / f"{rank}.result").exists() else "running"
         states[rank] = RankState(

@@ -1,14 +1,14 @@
 """Plain data across a process boundary: JSON for structure, safetensors for tensors.
 
-What a rank returns is read by a process that must not trust it (a grader, say), so it
-never travels as a pickle. A value is a tree of None, bool, int, float, complex, str,
-bytes, list, tuple, set, dict, ``torch.Tensor`` and NumPy arrays; the tree is written as JSON
-into the metadata of one safetensors file that holds the tensors.
+What a rank returns is read by a process that must not trust it (a grader, say), so it never travels as a pickle. A
+value is a tree of None, bool, int, float, complex, str, bytes, list, tuple, set, dict, ``torch.Tensor`` and NumPy
+arrays; a range or a view of a dict becomes a list. The tree is written as JSON into the metadata of one safetensors
+file that holds the tensors.
 """
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, MappingView
 from os import PathLike
 from typing import Any
 
@@ -61,7 +61,7 @@ def _encode(value: Any, tensors: dict[str, Any], where: str) -> Any:
         return {"complex": [value.real, value.imag]}
     if isinstance(value, (bytes, bytearray)):
         return {"bytes": base64.b64encode(value).decode()}
-    if isinstance(value, list):
+    if isinstance(value, (list, range, MappingView)):  # d.keys() and the like arrive as lists
         return {"list": _encode_all(value, tensors, where)}
     if isinstance(value, tuple):
         return {"tuple": _encode_all(value, tensors, where)}

@@ -5,6 +5,7 @@ Flight Recorder is switched on; if NCCL's watchdog ends the job, its dumps are e
 """
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -26,6 +27,7 @@ from ringzero.ranks.torchrun import TORCHRUN, rank_environment, torchrun_command
 from ringzero.record import export, trace_file
 from ringzero.record.operation import Operation
 
+PREFIX, IN_USE = "ringzero-run-", "in_use"  # of a run's folder, and the file in it that the run locks
 MARK = "RINGZERO_RUN"  # in the environment of all that a run starts: its folder
 # The ranks have said what went wrong, and torchrun says it once more in fifty lines, which name a rank as the cause.
 QUIETLY = f"""
@@ -65,7 +67,12 @@ def run(
     What the script prints passes through. Interrupted, it says where each rank was. ``explain(files)`` says what NCCL's
     dumps show, if its watchdog left some. Whatever happens, no process is left.
     """
-    with tempfile.TemporaryDirectory(prefix="ringzero-run-", dir=_in_memory()) as name:
+    _remove_abandoned()
+    with (
+        tempfile.TemporaryDirectory(prefix=PREFIX, dir=_in_memory()) as name,
+        open(Path(name, IN_USE), "w") as in_use,
+    ):
+        fcntl.flock(in_use, fcntl.LOCK_EX)
         script = _Script(Path(name), ranks)
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # a cluster stops jobs by it
         try:
@@ -145,9 +152,10 @@ class _Script:
         if not self._all_began():
             return "Ended before all ranks had begun the script."
         running = self._running()
+        before = {rank: self._file(rank, "stack").stat().st_size for rank in running}  # of stacks asked for earlier
         self._ask(running)
         deadline = time.monotonic() + STACK_SECONDS
-        while time.monotonic() < deadline and not all(self._file(rank, "stack").stat().st_size for rank in running):
+        while time.monotonic() < deadline and any(self._file(r, "stack").stat().st_size == before[r] for r in running):
             time.sleep(0.01)
         seconds = time.monotonic() - self.began
         return report.timeout(self.folder, running, self.world_size, round(seconds, 1), for_good, if_slow="")[1]
@@ -187,6 +195,14 @@ class _Script:
             times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
             return sum(each.user + each.system for each in times)
         return 0.0
+
+
+def _remove_abandoned() -> None:
+    """Remove the folders of runs that were killed before they could: nobody holds their locks."""
+    for held in Path(SHARED_MEMORY).glob(f"{PREFIX}*/{IN_USE}"):
+        with contextlib.suppress(OSError), open(held) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            processes.remove(held.parent)
 
 
 def _in_memory() -> str | None:

@@ -75,7 +75,8 @@ class TracedWork(dist.Work):
         future = self._work.get_future()
         future.add_done_callback(partial(_note_end, self._recorder, offset))
         # C++ gets the backend's own: it takes the error of a future made in Python for a value, and crashes.
-        by_torch = sources.is_package_code(sys._getframe(1).f_code.co_filename)
+        caller = sys._getframe().f_back
+        by_torch = caller is None or sources.is_package_code(caller.f_code.co_filename)
         return future if by_torch else TracedFuture(future, self._recorder, offset)
 
 

@@ -367,7 +367,9 @@ def finds_the_culprit(run: Run) -> str | None:
     got = run.returned[0]
     if isinstance(got, (tuple, list)) and len(got) == 3:
         ranks = got[1] if isinstance(got[1], Collection) else [got[1]]
-        got = plain_number(got[0]), sorted(map(plain_number, ranks)), got[2]
+        named = [plain_number(rank) for rank in ranks]  # of any types, and in any order
+        same = len(named) == len(job.ranks) and all(rank in named for rank in job.ranks)
+        got = plain_number(got[0]), job.ranks if same else named, got[2]
     return None if got == right else f"returned {run.returned[0]!r}, expected {right}"
 
 
