@@ -99,6 +99,8 @@ ASKED = {
     "ringzero measure --ranks 4": ("measure.machine:OneNode", {"ranks": 4}),
     "ringzero measure --inter-node 1gbit": (":Cluster", {"nodes": 2, "inter_node": "1gbit"}),
     "ringzero run --ranks 3 -m train": ("ranks.script:run", {"ranks": 3}),
+    "ringzero run --nproc-per-node 3 -m train": ("ranks.script:run", {"ranks": 3}),
+    "ringzero run --nproc_per_node 3 -m train": ("ranks.script:run", {"ranks": 3}),
     "ringzero run -m train": ("ranks.script:run", {"is_module": True}),
     "ringzero same train.py:step --ranks 3": ("same:compare", {"ranks": 3}),
     "ringzero same train.py:step --steps 9": ("same:compare", {"steps": 9}),

@@ -149,7 +149,8 @@ dist.barrier()
 
 
 @pytest.mark.parametrize(
-    ("words", "said"), [(["--ranks", "0", "x.py"], "--ranks is 0"), (["none.py"], "none.py is no file")]
+    ("words", "said"),
+    [(["--ranks", "0", "x.py"], "--ranks is 0"), (["none.py"], "none.py is no file"), (["-n", "2", "x.py"], "option")],
 )
 def test_bad_input_is_refused(words, said):
     done = run(*words)

@@ -5,8 +5,10 @@ from pathlib import Path
 import click
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("--ranks", default=2, show_default=True, help="Processes on this machine.")
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option(
+    "--ranks", "--nproc-per-node", "--nproc_per_node", default=2, show_default=True, help="Processes on this machine."
+)
 @click.option("-m", "is_module", is_flag=True, help="SCRIPT is a module, as in python -m.")
 @click.option(
     "--trace",
