@@ -451,6 +451,10 @@ def leaves_rank_1_out(tensor):
     dist.all_reduce(tensor.zero_() if dist.get_rank() == 1 else tensor)
 
 
+def has_rank_0_alone(tensor):
+    dist.all_reduce(tensor if dist.get_rank() == 0 else tensor.zero_())
+
+
 def counts_rank_0_twice(tensor):
     dist.all_reduce(tensor.mul_(2) if dist.get_rank() == 0 else tensor)
 
@@ -463,6 +467,7 @@ def halves(tensor):
     ("function", "words"),
     [
         (leaves_rank_1_out, ": rank 1's part is missing"),
+        (has_rank_0_alone, ": the parts of ranks 1, 2 are missing"),
         (counts_rank_0_twice, ": rank 0's part counts twice"),
         (halves, ""),
     ],

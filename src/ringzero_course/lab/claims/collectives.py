@@ -153,12 +153,18 @@ def _whose(run, begins=lambda rank: 0):
         parts = [x[begins(rank) + i].item() for x in run.inputs]
         for times in product((1, 0, 2), repeat=run.world_size):
             if sum(n * part for n, part in zip(times, parts, strict=True)) == value and any(times):
-                missing = [f"rank {r}'s part is missing" for r, n in enumerate(times) if n == 0]
-                twice = [f"rank {r}'s part counts twice" for r, n in enumerate(times) if n == 2]
-                return f": {', '.join([*missing, *twice][:3])}"
+                missing = _parts_of([r for r, n in enumerate(times) if n == 0], "is missing", "are missing")
+                twice = _parts_of([r for r, n in enumerate(times) if n == 2], "counts twice", "count twice")
+                return ": " + ", ".join(filter(None, [missing, twice]))
         return ""
 
     return cause
+
+
+def _parts_of(ranks, one, more):
+    if len(ranks) > 1:
+        return f"the parts of ranks {', '.join(map(str, ranks))} {more}"
+    return f"rank {ranks[0]}'s part {one}" if ranks else ""
 
 
 def _whose_of_chunk(run):
