@@ -27,7 +27,7 @@ WHOLE = """<!doctype html>
 .contents {{ columns: 2; }}
 h1, h2, h3, h4, .cell_input {{ break-after: avoid; }}
 h1, h2, h3, h4 {{ padding-top: 0.3em; }} /* else letters reach into the page before, and bookmarks say them twice */
-tr, figure, svg, .admonition-title {{ break-inside: avoid; }}
+h1, h2, h3, h4, tr, figure, svg, .admonition-title, .cell_input {{ break-inside: avoid; }}
 .bd-content svg, mjx-container {{ max-width: 100%; }}
 </style></head>
 <body><main class="bd-content bd-article"><h1>{title}</h1><ol class="contents">

@@ -59,9 +59,20 @@ def slides(article: Tag) -> list[str]:
             title = part.select_one(".admonition-title").get_text(strip=True)
             if {"quiz", "why"} & set(part["class"]) or title == "Remember":
                 made.append(f"<h2>{heading}</h2>{part}")
-        elif part.select_one(FIGURES) and not part.find_parent(is_no_slide):
-            made.append(f"<h2>{heading}</h2>{part}")
+        elif not part.find_parent(is_no_slide):
+            made += [f"<h2>{heading}</h2>{shown}" for shown in one_by_one(part)]
     return made
+
+
+def one_by_one(cell: Tag) -> list[str]:
+    """What a cell put out, cut before each figure after the first. None if it drew none."""
+    cuts, drawn = [""], 0
+    for piece in cell.select(":scope > .output > *"):
+        figures = bool(piece.css.match(FIGURES))
+        cuts += [""] if figures and drawn else []
+        drawn += figures
+        cuts[-1] += f'<div class="{" ".join(piece.parent["class"])}">{piece}</div>'
+    return [f'<div class="{" ".join(cell["class"])}">{cut}</div>' for cut in cuts] if drawn else []
 
 
 def is_no_slide(tag: Tag) -> bool:

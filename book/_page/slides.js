@@ -13,12 +13,14 @@ document.addEventListener("DOMContentLoaded", () => {
     history.replaceState(null, "", `#${at}`);
     scrollTo(0, 0);
   }
-  // What is taller than the window is made smaller, down to 0.45; what is taller still is scrolled.
+  // What is taller than the window is made smaller, down to 0.45; what is taller still is scrolled. Smaller text breaks
+  // its lines elsewhere, so one step is not always enough.
   function fit(slide) {
-    slide.style.zoom = 1;
-    slide.style.zoom = Math.max(0.45, Math.min(1, innerHeight / slide.getBoundingClientRect().height));
+    const height = () => document.documentElement.scrollHeight;
+    let zoom = (slide.style.zoom = 1);
+    while (zoom > 0.45 && height() > innerHeight) slide.style.zoom = zoom = Math.max(0.45, (zoom * innerHeight) / height() - 0.01);
   }
-  addEventListener("resize", () => fit(slides[at - 1]));
+  for (const event of ["resize", "toggle"]) addEventListener(event, () => fit(slides[at - 1]), true);
   document.addEventListener("keydown", (event) => {
     if (!(event.key in keys) || event.ctrlKey || event.altKey || event.metaKey) return;
     if (event.target.closest("input, select, textarea, button, summary, a")) return;

@@ -77,9 +77,26 @@ def test_the_pdf_has_pages_bookmarks_figures_and_links_that_lead_somewhere(site)
     assert set(re.findall(rb"/([\w-]+) \[", places)) >= set(wanted)
     assert printed.count(b"/URI (https://a.org") == 2
     assert set(re.findall(rb"/Title \((.*?)\)", printed)) >= {b"one", b"two"}
+    assert filled(printed) == 2, "a rectangle in #336699 on each page"
+
+
+def filled(printed):
+    """How often something is filled with #336699 in the bytes of a PDF."""
     streams = re.findall(rb"/FlateDecode.*?stream\n(.*?)\nendstream", printed, re.DOTALL)
     drawn = b"".join(zlib.decompressobj().decompress(stream) for stream in streams)
-    assert len(re.findall(rb"\.2\d* \.4\d* \.6\d* rg", drawn)) == 2, "a rectangle in #336699 on each page"
+    return len(re.findall(rb"\.2\d* \.4\d* \.6\d* rg", drawn))
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    "box", ["<div class='cell_input' {}>x<pre style='break-inside: avoid'>{}</pre></div>", "<h2 {}>{}</h2>"]
+)
+def test_a_box_of_code_and_a_heading_are_on_one_page(site, box):
+    """Where the code went to the next page, the box around it stayed, empty."""
+    high = "<div style='height: 23cm'></div>" + box.format("style='border-left: 4px solid #336699'", "x<br>" * 12)
+    (site / "one.html").write_text(re.sub("<figure.*</figure>", high, PAGES["one"], flags=re.DOTALL))
+    pdf.print_to(site / "book.pdf", pdf.whole(site, ["one"]))
+    assert filled((site / "book.pdf").read_bytes()) == 1
 
 
 def test_the_book_s_own_links_lead_somewhere_and_no_figure_is_lost():

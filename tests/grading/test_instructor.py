@@ -90,7 +90,7 @@ def test_nobody_has_handed_in():
 def test_what_is_not_final_is_no_zero_for_canvas():
     waits = courses.Grade({"t": (2.0, 3.0)}, Verdict("ok"), manual=("t",), lms_id="17")
     graded = {
-        "ada": courses.Grade({"t": (3.0, 3.0)}, Verdict("ok"), name="Ada Lovelace", lms_id="9", penalty=1.0),
+        "ada": courses.Grade({"t": (0.3, 3.0)}, Verdict("ok"), name="Ada Lovelace", lms_id="9", penalty=0.1),
         "bob": waits,
         "cyd": courses.Grade({"t": (0.0, 3.0)}, Verdict("invalid submission", "is empty")),
         "dan": courses.Grade({"t": (0.0, 3.0)}, Verdict("student fault", "NotImplementedError")),
@@ -100,7 +100,7 @@ def test_what_is_not_final_is_no_zero_for_canvas():
     assert list(csv.reader(file.getvalue().splitlines())) == [
         ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", LAB],
         ["    Points Possible", "", "", "", "", "3.0"],
-        ["Ada Lovelace", "9", "", "ada", "", "2.0"],
+        ["Ada Lovelace", "9", "", "ada", "", "0.2"],
         ["bob", "17", "", "bob", "", ""],
         ["cyd", "", "", "cyd", "", ""],
         ["dan", "", "", "dan", "", "0.0"],

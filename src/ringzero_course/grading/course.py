@@ -41,7 +41,8 @@ class Grade:
 
     @property
     def score(self):
-        return max(0.0, sum(score for score, _ in self.cells.values()) - self.penalty)
+        # Checks give hundredths, which floats add up to 6.4399999999999995.
+        return max(0.0, round(sum(score for score, _ in self.cells.values()) - self.penalty, 2))
 
     @property
     def largest(self):
