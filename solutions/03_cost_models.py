@@ -277,10 +277,11 @@ ready = written("count", *FORMULAS.values())
 if ready:
     for name, formula in FORMULAS.items():
         for n in (1, 2, 3, 4, 5, 7, 8, 9, 16):
-            said, counted = globals()[formula](n), count(ALGORITHMS["all_reduce"][name](n))
+            both = globals()[formula](n), count(ALGORITHMS["all_reduce"][name](n))
+            said, counted = ([float(number) for number in pair] for pair in both)
             same = all(abs(a - b) < 1e-9 for a, b in zip(said, counted, strict=True))
-            verdict = "the same" if same else f"COUNTED {counted[0]} rounds, {counted[1]:.4g} S"
-            print(f"{formula:22} {n:3} ranks: {said[0]:3} rounds, {said[1]:6.4g} S   {verdict}")
+            verdict = "the same" if same else f"COUNTED {counted[0]:.0f} rounds, {counted[1]:.4g} S"
+            print(f"{formula:22} {n:3} ranks: {said[0]:3.0f} rounds, {said[1]:6.4g} S   {verdict}")
 
 # %% [markdown]
 # **Guess first.** On 64 ranks with α = 10 µs and links of 10 GB/s, which of the four is fastest for 8 KiB, and which
@@ -370,11 +371,11 @@ if WORLD_SIZE > 2 and written("ring_cost", "doubling_cost", "crossover"):
         alpha, beta = alpha_beta.fit_alpha_beta((*costs[name], 0.0), sizes, times)
         print(f"{name}: alpha {1e6 * alpha:.1f} µs, beta {1e9 * beta:.3f} ns a byte", end=", ")
         predicted = crossover(costs["recursive_doubling"], costs["ring"], alpha, beta) if alpha > 0 < beta else None
-        print("so they would cross at", f"{predicted / 1024:.0f} KiB" if predicted else "no size")
+        print("so they would cross at", f"{float(predicted) / 1024:.0f} KiB" if predicted else "no size")
         fitted[name] = (costs[name][0] * alpha, costs[name][1] * beta)  # seconds at size 0, and for each byte
     if len(fitted) == 2:
         predicted = crossover(fitted["recursive_doubling"], fitted["ring"], 1.0, 1.0)
-        print("the two fitted lines cross at", f"{predicted / 1024:.0f} KiB" if predicted else "no size")
+        print("the two fitted lines cross at", f"{float(predicted) / 1024:.0f} KiB" if predicted else "no size")
 
 # %% [markdown]
 # There are three predictions: one from each fit, as if its α and β were those of both, and one from the two lines, each

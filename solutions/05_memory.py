@@ -335,7 +335,7 @@ check.score()
 
 # %%
 if written("gpt_parameters", "model_states"):
-    predicted = model_states(gpt_parameters(4, 64, 101, 48), "adam", "fp32")
+    predicted = map(float, model_states(gpt_parameters(4, 64, 101, 48), "adam", "fp32"))
     tensors = len(list(Gpt(4, 64, 4, 101, 48).parameters()))
     for kind, right in zip(("parameters", "gradients", "optimizer"), predicted, strict=True):
         measured = max(history[0][kind])
@@ -615,7 +615,7 @@ def explain(layers, hidden, batch, sequence, recomputation):
     held, peak, history = launch(
         two_steps, layers, hidden, batch, sequence, recomputation, checkpointed, world_size=1, device=DEVICE
     ).returns[0]
-    states = model_states(gpt_parameters(layers, hidden, 101, sequence), "adam", "fp32")
+    states = map(float, model_states(gpt_parameters(layers, hidden, 101, sequence), "adam", "fp32"))
     kept = kept_bytes(layers, batch, sequence, hidden, 4, recomputation, element=4, mask=MASK)
     kept += 4 * batch * sequence * (2 * hidden + 101)  # the end of the model
     said = dict(zip(("parameters", "gradients", "optimizer"), states, strict=True)) | {"activations": kept}

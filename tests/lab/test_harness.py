@@ -25,7 +25,7 @@ def test_alone_is_one_process_on_the_whole_batch():
         for name, p in model.named_parameters() if step == 0 else ():
             torch.testing.assert_close(report["gradients"][f"the gradient of {name}"], p.grad)
     for name, p in model.named_parameters():
-        torch.testing.assert_close(report["end"][f"after the last step {name}"], p.detach())
+        torch.testing.assert_close(report["end"][f"{replicas.LAST}{name}"], p.detach())
 
 
 def test_the_model_notes_when_backward_comes_to_a_layer():

@@ -21,6 +21,14 @@ def test_a_wrong_formula_is_seen_beside_the_count(reference):
     assert "COUNTED 6 rounds, 1.5 S" in shown
 
 
+def test_fractions_are_shown_beside_the_count(reference):
+    table = reference.cell_with("FORMULAS = {")
+    exact = "from fractions import Fraction\ndef ring_cost(n):\n    return Fraction(2 * n - 2), Fraction(2 * n - 2, n)"
+    with reference.changed({"ring_cost": exact}):
+        shown = reference.run(table.id)
+    assert text_of(shown).count("the same") == 36
+
+
 def test_a_logarithm_that_is_only_rounded_is_seen_beside_the_count(reference):
     """It is right on 2, 3, 4, 6, 7, 8 and 16 ranks."""
     table = reference.cell_with("FORMULAS = {")

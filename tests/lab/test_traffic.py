@@ -81,9 +81,9 @@ def test_on_a_gpu_what_is_started_together_does_not_tell_of_each_other():
 
 
 def test_messages_in_all():
-    run = run_of(4, TREE)
-    assert traffic.in_all(lambda n: n - 1)(run) is None
-    assert traffic.in_all(lambda n: n - 2)(run) == "the ranks sent 3 messages in all, where 2 would do"
+    assert traffic.one_message_for_each_other(run_of(4, TREE)) is None
+    why = traffic.one_message_for_each_other(run_of(4, DISSEMINATION))
+    assert why == "the ranks sent 8 messages in all, where 3 would do"
 
 
 def test_most_that_a_rank_sends():

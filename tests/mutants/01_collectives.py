@@ -51,9 +51,10 @@ def broadcast(tensor, root):
 # ==== reduce_mean_for_sum
 """The mean, where the sum was asked for."""
 # caught by: test_reduce
+# says: that is the mean, not the sum
 # %% reduce: changed
 #               tensor += landing
-# +     tensor //= n
+# +     tensor /= n
 
 # ==== reduce_only_float32
 """Receives into float32, whatever the tensor is."""
@@ -87,7 +88,7 @@ def reduce(tensor, root):
 # ==== gather_into_the_next_slice
 """Rank r's chunk lands one place too early: enumerate from 0 over a list that leaves the root out."""
 # caught by: test_gather
-# says: rank 1's chunk in the place of chunk 0
+# says: rank 1's chunk in the place of rank 0's
 # %% gather: changed
 # -     for other, chunk in enumerate(chunks):
 # -         if other != root:
@@ -192,6 +193,14 @@ def all_gather(tensor):
 # +         else:
 # +             exchange(chunks[rank], dst, chunks[src], src)
 
+# ==== all_gather_one_round_short
+"""range(1, n - 1): nothing comes from the rank to the right."""
+# caught by: test_all_gather
+# says: nothing was written there
+# %% all_gather: changed
+# -     for k in range(1, n):
+# +     for k in range(1, n - 1):
+
 # ==== all_gather_through_rank_0
 """Gather and broadcast: right values, all of it through rank 0."""
 # caught by: test_all_gather
@@ -250,6 +259,19 @@ def all_to_all(tensor):
     for k in range(1, n):
         exchange(chunks[(rank + k) % n], (rank + k) % n, arrived[(rank - k) % n], (rank - k) % n)
     return torch.cat(arrived)
+
+# ==== all_to_all_in_order_of_arrival
+"""Its own chunk first, then the others in the order in which they came."""
+# caught by: test_all_to_all
+# says: on rank 0 what is returned has rank 3's chunk in the place of rank 1's
+# %% all_to_all: changed
+# -     arrived = [torch.empty_like(chunks[rank]) for _ in range(n)]
+# -     arrived[rank].copy_(chunks[rank])
+# +     arrived = [chunks[rank].clone()]
+# @@
+# -         exchange(chunks[dst], dst, arrived[src], src)
+# +         arrived.append(torch.empty_like(chunks[rank]))
+# +         exchange(chunks[dst], dst, arrived[-1], src)
 
 # ==== all_to_all_in_place
 """Receives over the tensor it was given, which was to stay as it is."""
@@ -348,6 +370,13 @@ def tree_broadcast(tensor, root):
 # %% barrier: changed
 # -         exchange(token, (rank + 2**k) % n, landing, (rank - 2**k) % n)
 # +         exchange(token, rank ^ 2**k, landing, rank ^ 2**k)
+
+# ==== barrier_never_looks
+"""Never looks at what came: on a GPU its messages are queued then, and it leaves."""
+# caught by: test_barrier
+# says: right on gloo, wrong on NCCL: rank
+# %% barrier: changed
+# -     landing.item()  # waits until it has come, on a GPU too
 
 # ==== barrier_of_tokens_and_torchs
 """The tokens are for the counters; torch's own barrier does the waiting."""

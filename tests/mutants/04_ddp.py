@@ -22,6 +22,15 @@ def loss_of_part(model, x, y):
     mine, targets = x[rank::2], y[rank::2]
     return (model(mine) - targets).square().sum() / y.numel() * 2
 
+# ==== part_that_depends_on_nothing
+"""Where a rank has no sample, a zero of its own: no gradient comes of it, and there is no hook to call."""
+# caught by: test_loss_of_part
+# says: the loss of this rank depends on no parameter
+# %% loss_of_part: changed
+# +     if rank >= len(x):
+# +         return torch.zeros((), requires_grad=True)
+#       error = model(x[rank::n]) - y[rank::n]
+
 # ==== start_by_modules
 """Goes module by module: what two modules share is sent twice."""
 # caught by: test_start_alike
@@ -34,7 +43,7 @@ def loss_of_part(model, x, y):
 # ==== start_in_other_memory
 """Each tensor gets other memory with rank 0's numbers, so views of it are left behind."""
 # caught by: test_start_alike
-# says: in the memory that it had
+# says: is still its own: rank 0's did not come, or not into the memory that it had
 # %% start_alike: changed
 # -         dist.broadcast(tensor.detach(), src=0)
 # +         theirs = tensor.detach().clone()

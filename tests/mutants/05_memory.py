@@ -55,7 +55,7 @@
 # ==== adam_moments_in_float32
 """The moments are float32, whatever the parameter is."""
 # caught by: test_adam_step
-# says: the parameter is right to seven digits only
+# says: 1 numbers a parameter, expected 2 of its type, float64
 # %% adam_step: changed
 # -         state.update(step=0, m=torch.zeros_like(parameter), v=torch.zeros_like(parameter))
 # +         state.update(step=0, m=torch.zeros(parameter.shape), v=torch.zeros(parameter.shape))
@@ -80,6 +80,16 @@ def adam_step(parameter, gradient, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)
 # %% adam_step: changed
 # -     state["v"].mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
 # +     state["v"].mul_(betas[1]).add_(gradient.square_(), alpha=1 - betas[1])
+
+# ==== adamw_decays_afterwards
+"""Adam's step first, then the decay."""
+# caught by: test_adamw_step
+# says: the parameter decays after Adam's step, not before it
+# %% adamw_step: changed
+# -     parameter.mul_(1 - lr * weight_decay)
+# -     adam_step(parameter, gradient, state, lr, betas, eps)
+# +     adam_step(parameter, gradient, state, lr, betas, eps)
+# +     parameter.mul_(1 - lr * weight_decay)
 
 # ==== adamw_ends_training
 """Turns the parameter into one that is not trained, so that it may be changed in place."""
@@ -185,7 +195,7 @@ def activation_bytes(batch, sequence, hidden, heads, element=2, mask=1):
 # ==== activations_of_one_sequence
 """The batch is left out of the s × s matrices."""
 # caught by: test_activation_bytes
-# says: the bytes of a layer is 552960, expected 663552 (0.833 times it)
+# says: the memory of a layer in bytes is 552960, expected 663552 (0.833 times it)
 # %% activation_bytes: changed
 # -     wide, square = batch * sequence * hidden, heads * sequence**2 * batch
 # +     wide, square = batch * sequence * hidden, heads * sequence**2

@@ -37,7 +37,7 @@ def nothing_proved(run: Run, built_from: tuple[str, ...]) -> str | None:
         rank = run.moved.index(True)
         return f"rank {rank} gave its tensor other memory; write into that which it has: its caller looks there"
     kinds = {op.kind for operations in run.operations for op in operations}
-    if run.numel and run.world_size > 1 and not kinds & {*built_from, *library}:
+    if (run.numel or 0) >= run.world_size > 1 and not kinds & {*built_from, *library}:
         return "no rank sent anything"
     return unwaited(run) or unmatched(run)
 

@@ -1,4 +1,6 @@
-"""A barrier whose token is a byte, in rounds of a doubling distance; a gather and a scatter in another order."""
+"""A barrier whose token is a byte, in rounds of a doubling distance; a gather and a scatter in another order.
+
+What is empty is not sent by the gather."""
 
 
 # %% barrier
@@ -16,11 +18,11 @@ def barrier():
 def gather(tensor, root):
     rank, n, chunks = dist.get_rank(), dist.get_world_size(), chunks_of(tensor)
     if rank == root:
-        for other in reversed([r for r in range(n) if r != root]):
+        for other in reversed([r for r in range(n) if r != root and chunks[r].numel()]):
             chunk = torch.empty_like(chunks[other])
             dist.recv(chunk, src=other)
             chunks[other].copy_(chunk)
-    else:
+    elif chunks[rank].numel():
         dist.send(chunks[rank].clone(), dst=root)
 
 

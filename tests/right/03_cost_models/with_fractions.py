@@ -1,4 +1,4 @@
-"""Exact numbers wherever there is a division."""
+"""Exact numbers wherever there is a division; a pair may have names."""
 
 
 # %% count
@@ -18,11 +18,14 @@ def count(schedule):
 
 
 # %% ring_cost
+from collections import namedtuple
 from fractions import Fraction
+
+Cost = namedtuple("Cost", "rounds share")
 
 
 def ring_cost(n):
-    return Fraction(2 * (n - 1)), Fraction(2 * (n - 1), n)
+    return Cost(rounds=2 * (n - 1), share=Fraction(2 * (n - 1), n))
 
 
 # %% crossover

@@ -3,9 +3,9 @@
 ``root`` is the option of that name. Chunks are cut by ``ringzero.collectives.chunk_bounds``.
 """
 
-import functools
+import math
 from collections.abc import Callable
-from itertools import product
+from itertools import permutations, product
 
 import torch
 
@@ -28,17 +28,12 @@ def given(first: Claim) -> Callable[[Claim], Claim]:
 
     A function that sends little, or frees all it has, and computes the wrong thing has not met the claim.
     """
-
-    def decorated(claim: Claim) -> Claim:
-        both = all_of(first, claim)
-        return functools.update_wrapper(both, claim)
-
-    return decorated
+    return lambda claim: all_of(first, claim)
 
 
 def everyone_has_the_roots(run: Run) -> str | None:
     """Every rank's tensor ends as the root's began."""
-    return equal("the tensor", run.after, [run.inputs[run.option("root")]] * run.world_size)
+    return equal("the tensor", run.after, [run.inputs[run.option("root")]] * run.world_size, cause=_as_before(run))
 
 
 def everyone_has_the_sum(run: Run) -> str | None:
@@ -48,28 +43,31 @@ def everyone_has_the_sum(run: Run) -> str | None:
 
 def everyone_has_every_chunk(run: Run) -> str | None:
     """Every rank's tensor ends with rank r's chunk r, for all r."""
-    return equal("the tensor", run.after, [_everyones_chunks(run)] * run.world_size)
+    right = [_everyones_chunks(run)] * run.world_size
+    return _has_every_chunk(run, "the tensor", run.after, right, cause=_as_before(run))
 
 
 def the_root_has_the_sum(run: Run) -> str | None:
-    return _the_root_has(run, run.total(), _whose(run))
+    root = run.option("root")
+    return equal("the root's tensor", [run.after[root]], [run.total()], root, _whose(run))
 
 
 def the_root_has_every_chunk(run: Run) -> str | None:
-    right, root = _everyones_chunks(run), run.option("root")
-    why = _the_root_has(run, right)
-    return why and (_in_anothers_place(run, run.after[root], right, f"on rank {root} the root's tensor") or why)
+    right, root = [_everyones_chunks(run)], run.option("root")
+    return _has_every_chunk(run, "the root's tensor", [run.after[root]], right, root, _as_before(run))
 
 
-def _in_anothers_place(run, got, right, what):
-    """Which chunk of ``got`` is another rank's than the one of its number; None if none is."""
-    for place in range(run.world_size):
-        mine = run.part(got, place)
-        for rank in range(run.world_size):
-            theirs = run.part(right, rank)
-            if rank != place and mine.numel() and torch.equal(mine, theirs.to(mine.dtype)):
-                return f"{what} has rank {rank}'s chunk in the place of chunk {place}"
-    return None
+def _has_every_chunk(run, what, got, expected, first_rank=0, cause=None):
+    """As ``equal``; says whose chunk is in the place of another rank's."""
+    why = equal(what, got, expected, first_rank, cause)
+    for rank, (mine, right) in enumerate(zip(got, expected, strict=True), first_rank):
+        if not isinstance(mine, torch.Tensor) or mine.shape != right.shape:
+            return why
+        for place, other in permutations(range(run.world_size), 2):
+            here, theirs = run.part(mine, place), run.part(right, other)
+            if why and here.numel() and torch.equal(here, theirs.to(here.dtype)):
+                return f"on rank {rank} {what} has rank {other}'s chunk in the place of rank {place}'s"
+    return why
 
 
 def the_others_are_unchanged(run: Run) -> str | None:
@@ -133,16 +131,16 @@ def returns_new_memory(run: Run) -> str | None:
 def returns_everyones_chunk(run: Run) -> str | None:
     """Rank r returns everyone's chunk r in one tensor, rank 0's first."""
     expected = [torch.cat([run.part(x, rank) for x in run.inputs]) for rank in range(run.world_size)]
-    return equal("what is returned", run.returned, expected)
+    return _has_every_chunk(run, "what is returned", run.returned, expected)
 
 
-def _the_root_has(run, right, cause=None):
-    root = run.option("root")
-    return equal("the root's tensor", [run.after[root]], [right], first_rank=root, cause=cause)
+def _as_before(run):
+    """Says of an element that nothing was written to it: a ``cause`` for ``equal``."""
+    return lambda rank, i, value: ": nothing was written there" if run.inputs[rank][i] == value else ""
 
 
 def _whose(run, begins=lambda rank: 0):
-    """Says of an element that is no sum over all ranks which ranks' parts are in it: a ``cause`` for ``equal``.
+    """Says of an element that is no sum over all ranks what it is instead: a ``cause`` for ``equal``.
 
     The element of ``rank`` is counted from ``begins(rank)``.
     """
@@ -151,6 +149,8 @@ def _whose(run, begins=lambda rank: 0):
         if run.world_size > MOST_RANKS or LARGEST[run.case.dtype] < LEAST_LARGEST:
             return ""
         parts = [x[begins(rank) + i].item() for x in run.inputs]
+        if run.world_size > 1 and math.isclose(value * run.world_size, sum(parts), rel_tol=1e-6):
+            return ": that is the mean, not the sum"
         for times in product((1, 0, 2), repeat=run.world_size):
             if sum(n * part for n, part in zip(times, parts, strict=True)) == value and any(times):
                 missing = _parts_of([r for r, n in enumerate(times) if n == 0], "is missing", "are missing")

@@ -70,46 +70,35 @@ UNWRITTEN = 1e6  # times the largest right value: no mistake in a formula is tha
 
 
 def close(what: str, got: list, expected: list, tolerance: float = 1e-4) -> str | None:
-    """Why ``got[r]`` is off from the tensor ``expected[r]`` by more than ``tolerance`` times its largest element."""
+    """Why ``got[r]`` is ``far_off`` from the tensor ``expected[r]`` on some rank r, or None."""
     for rank, (mine, right) in enumerate(zip(got, expected, strict=True)):
-        where = f"on rank {rank} {what}"
-        if (why := _misshapen(where, mine, right)) is not None:
+        if (why := far_off(f"on rank {rank} {what}", mine, right, tolerance)) is not None:
             return why + (": does it return nothing?" if mine is None else "")
-        largest = right.abs().max().item()
-        off = (mine.to(right.dtype) - right).abs().max().item()
-        if not off <= tolerance * largest:
-            return f"{where} is off by up to {off:.3g}; its largest element should be {largest:.3g}"
     return None
 
 
-def close_by_name(
-    what: str, got: list[dict], expected: dict, tolerance: float = 1e-4, first_rank: int = 0
-) -> str | None:
-    """As ``close`` for dicts of tensors that should be ``expected`` on every rank.
+def far_off(what: str, got: Any, right: torch.Tensor, tolerance: float = 1e-4) -> str | None:
+    """Why ``got`` is off from ``right`` by more than ``tolerance`` times its largest element, or None.
 
-    The reason names the tensor, and says if it is a multiple of the right one.
+    ``what`` names it in the sentence, which also says if it is a multiple of the right one.
     """
-    for rank, mine in enumerate(got, first_rank):
-        for name, right in expected.items():
-            if (why := _misshapen(f"on rank {rank} {what} {name}", mine.get(name), right)) is not None:
-                return why
-            this, largest = mine[name].to(right.dtype), right.abs().max().item()
-            if not (this - right).abs().max().item() <= tolerance * largest:
-                return f"on rank {rank} {what} {name} {_how_far(this, right, tolerance)}"
-    return None
-
-
-def _how_far(got, right, tolerance):
-    largest = right.abs().max().item()
+    if (why := _misshapen(what, got, right)) is not None:
+        return why
+    got, largest = got.to(right.dtype), right.abs().max().item()
+    off, due = (got - right).abs().max().item(), f"its largest element should be {largest:.3g}"
+    if off <= tolerance * largest:
+        return None
+    if math.isnan(off):
+        return f"{what} has NaN in it, as 0 / 0 gives; {due}"
     if not got.abs().max():
-        return f"is all zeros; its largest element should be {largest:.3g}"
+        return f"{what} is all zeros; {due}"
     factor = (got * right).sum().item() / (right.square().sum().item() or 1.0)
-    if abs(factor) > tolerance and (got - factor * right).abs().max().item() <= tolerance * abs(factor) * largest:
-        return f"is {factor:.4g} times what it should be"
-    off = (got - right).abs().max().item()
+    multiple = right.numel() > 1 and abs(factor) > tolerance
+    if multiple and (got - factor * right).abs().max().item() <= tolerance * abs(factor) * largest:
+        return f"{what} is {factor:.4g} times what it should be"
     if off > UNWRITTEN * max(largest, 1.0):
-        return f"has values like {off:.3g}, as in memory that was never written; its largest should be {largest:.3g}"
-    return f"is off by up to {off:.3g}; its largest element should be {largest:.3g}"
+        return f"{what} has values like {off:.3g}, as in memory that was never written; {due}"
+    return f"{what} is off by up to {off:.3g}; {due}"
 
 
 def same(what: str, got: list) -> str | None:
@@ -140,7 +129,10 @@ def number(what: str, got: object, expected: float, tolerance: float = 1e-9) -> 
 
 
 UNITS = {1e-9: "GB, not bytes", 2.0**-30: "GiB, not bytes", 1e-6: "MB, not bytes"}
-UNITS_OF = {"bw": {8.0: "Gbit/s, not GB/s"}, "time": {1e3: "milliseconds, not seconds"}}  # by how a name ends
+UNITS_OF = {  # by how a name ends
+    "bw": {8.0: "Gbit/s, not GB/s", 1e9: "bytes a second, not GB/s", 1e9 / 2**30: "GiB/s, not GB/s"},
+    "time": {1e3: "milliseconds, not seconds"},
+}
 
 
 def _ratio(what, got, expected):

@@ -32,8 +32,8 @@ def on_paper(function: Callable, *args: Any, **options: Any) -> Any:
 
 def _as_floats(found):
     """Fractions and other exact numbers as floats, also in tuples and lists."""
-    if type(found) in (tuple, list):
-        return type(found)(map(_as_floats, found))
+    if isinstance(found, (tuple, list)):
+        return (list if isinstance(found, list) else tuple)(map(_as_floats, found))
     exact = isinstance(found, Number) and not isinstance(found, int | float | complex)
     return float(found) if exact else found
 

@@ -188,7 +188,7 @@ def least_ranks():
     sevenths = 7 * one + draw.randrange(1, 7)
     yield {
         "other models and memories": [(params, stage, room) for params, room in others for stage in range(4)],
-        "a model that just fits on 16": [(one, 3, one)],
+        "a model that just fits on 16, and one on ten thousand or more": [(one, 3, one), (one, 1, 4 * one + 10**6 + 1)],
         "on 7 ranks a part of a byte is missing": [(sevenths, 3, 16 * sevenths // 7)],
         "no room for any part, however small": [(one, 0, 2 * one), (one, 1, 4 * one), (one, 2, 2 * one)],
     }

@@ -17,7 +17,8 @@ import torch.distributed as dist
 from ringzero_course.lab.claims.collectives import all_of, given
 from ringzero_course.lab.claims.oracle import Values, in_one_process, in_order, is_right, nothing_said
 from ringzero_course.lab.claims.traffic import operations_are
-from ringzero_course.lab.claims.values import close_by_name
+from ringzero_course.lab.claims.values import far_off
+from ringzero_course.lab.harness.returned import must_be_a_tensor
 from ringzero_course.lab.harness.training import Model, batch, loss_of, numbers
 from ringzero_course.lab.runs import Run
 from ringzero_course.lab.specification import of, other_ranks
@@ -45,10 +46,12 @@ def _loss_and_gradients(model: Model, loss: torch.Tensor) -> dict[str, Any]:
 def gradients_of_part(loss_of_part: Callable, samples: int, seed: int) -> dict:
     """On a rank: what its part of a batch gives, and which samples its model was given."""
     model, (x, y) = Model(seed), batch(seed, samples)
-    values = _loss_and_gradients(model, loss_of_part(model, x, y))
+    values = _loss_and_gradients(model, must_be_a_tensor("loss_of_part", loss_of_part(model, x, y)))
+    if any(value is None for value in values.values()):
+        raise ValueError("the loss of this rank depends on no parameter: its gradient is None, where zeros would do")
     if not all(torch.equal(*both) for both in zip((x, y), batch(seed, samples), strict=True)):
         raise ValueError("loss_of_part changed x or y, which its caller still needs")
-    return {"values": values, "seen": torch.cat(model.seen).tolist()}
+    return {"values": values, "seen": [row for x in model.seen for row in x.tolist()]}
 
 
 def mean_is_that_of_the_whole_batch(run: Run) -> str | None:
@@ -56,8 +59,7 @@ def mean_is_that_of_the_whole_batch(run: Run) -> str | None:
     model, (x, y) = Model(run.option("seed")), batch(run.option("seed"), run.option("samples"))
     right = _loss_and_gradients(model, (model(x) - y).square().mean())
     mean = {name: sum(report.values[name] for report in run.reports) / run.world_size for name in right}
-    why = close_by_name("the mean of", [mean], right)
-    return why and why.removeprefix("on rank 0 ")
+    return next(filter(None, (far_off(f"the mean of {name}", mean[name], right[name]) for name in right)), None)
 
 
 @given(mean_is_that_of_the_whole_batch)
@@ -103,12 +105,15 @@ def state_after_start(start_alike: Callable, seed: int, **model: Any) -> dict:
 
 @of(harness=state_after_start, built_from=("broadcast",))
 def start_alike(check):
-    def rank_0s(run, rank=0):
-        return {"state": _state(Model(**run.case.options))}
+    def first(run, rank=0):
+        return {"state": _state(Model(**run.case.options | {"seed": run.option("seed") + rank}))}
 
-    right = is_right(rank_0s, "state", hint=", in the memory that it had", tolerance=0)
+    def its_own(run, rank):
+        return {"is still its own: rank 0's did not come, or not into the memory that it had": first(run, rank)}
+
+    right = is_right(lambda run, _: first(run), "state", mistakes=its_own, tolerance=0)
     by_one_each = given(right)(
-        operations_are(lambda run: [("broadcast", t.nbytes) for t in rank_0s(run)["state"].values()])
+        operations_are(lambda run: [("broadcast", t.nbytes) for t in first(run)["state"].values()])
     )
     plain, frozen = check.run(seed=1), check.run(seed=2, frozen=(1,))
     inside, tied = check.run(seed=4, buffer_in=(1, 2), gain=True), check.run(seed=3, hidden=(7, 7, 7), tied=(1, 2))
@@ -125,6 +130,7 @@ def start_alike(check):
 # ---- training: the hooks, and the three classes
 
 RATE, STEPS = 0.1, 3
+LAST = "after three steps, of which the first was right, "  # as the first step's gradients have been compared then
 NOT_OF_THE_MODEL = ("cap", "passes", "last_skips", "awkward")  # options of ``train``
 
 
@@ -175,7 +181,7 @@ def train(
             report.setdefault("gradients", _gradients(module))
             _step(module)
             module.zero_grad(set_to_none=step % 2 == 0)  # both ways of torch
-    return report | {"end": _state(module, "after the last step ")}
+    return report | {"end": _state(module, LAST)}
 
 
 def _losses(module, forward, seed, rank, passes, last_skips, ranks=None):
@@ -227,7 +233,7 @@ def alone(n, only=None, passes=1, last_skips=(), **case):
                 (loss / len(parts)).backward()
         report.setdefault("gradients", _gradients(module))
         _step(module)
-    return [report | {"end": _state(module, "after the last step ")}] * n
+    return [report | {"end": _state(module, LAST)}] * n
 
 
 def _not_averaged(run, rank):
@@ -363,8 +369,8 @@ def assigned_as_torch_does(run: Run) -> str | None:
     got = run.returned[0]
     if not isinstance(got, (list, tuple)) or not all(isinstance(bucket, (list, tuple)) for bucket in got):
         return f"returned {str(got)[:60]}, not a list of lists"
-    for i, (bucket, right) in enumerate(zip_longest(got, assignment(*run.case.args))):
-        if bucket is None or right is None or [*bucket] != right:
+    for i, (bucket, right) in enumerate(zip_longest(got, assignment(*run.case.args), fillvalue="none")):
+        if [*bucket] != right:
             return f"bucket {i} is {str(bucket)[:60]}, expected {str(right)[:60]}: returned {str(got)[:60]}"
     return None
 

@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 from ringzero_course.lab.claims.collectives import all_of
-from ringzero_course.lab.claims.values import close
+from ringzero_course.lab.claims.values import close, far_off
 from ringzero_course.lab.runs import LIBRARY, Claim, Run
 from ringzero_course.lab.specification import of
 from ringzero_course.lab.subjects import hangs
@@ -504,7 +504,7 @@ def own_masks(run: Run) -> str | None:
 
 def same_again(run: Run) -> str | None:
     for rank, report in enumerate(run.reports):
-        if close("", [report.again], [report.parameters], TOLERANCE):
+        if far_off("", report.again, report.parameters, TOLERANCE):
             return f"called again with the same seed, rank {rank} ends with another model: no run can be repeated"
     return None
 
