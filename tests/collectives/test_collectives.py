@@ -387,6 +387,14 @@ BAD = {
         lambda rz: rz.reduce(torch.zeros(3, dtype=torch.float8_e4m3fn), 1),
         r"op='sum' is not computed for torch.float8_e4m3fn on cpu .* convert the tensor, such as",
     ),
+    "a loss with a graph": (
+        lambda rz: rz.all_reduce((torch.ones(2, requires_grad=True) * 2).sum()),
+        r"all_reduce works in place on memory, which autograd does not see, .* Pass tensor.detach\(\), or take",
+    ),
+    "a tensor without numbers": (
+        lambda rz: rz.broadcast(torch.ones(2, device="meta")),
+        "broadcast takes a tensor with numbers; this one is on the meta device",
+    ),
     "a conjugated tensor": (
         lambda rz: rz.all_reduce(torch.ones(2, dtype=torch.complex64).conj()),
         r"all_reduce works in place on memory, .* view by conj.* Pass tensor.resolve_conj",

@@ -262,6 +262,13 @@ BAD = [
     ),
     *of_every_kind(lambda wrap: wrap(torch.nn.ReLU()), "ReLU has no parameter that requires a gradient"),
     *of_every_kind(lambda wrap: wrap(mlp(), unused=("9.bias",)), "unused has .'9.bias'.; the module's parameters are"),
+    *of_every_kind(
+        lambda wrap: wrap(torch.nn.LazyLinear(3)), "weight has no shape before the first forward pass; make one with a"
+    ),
+    *of_every_kind(
+        lambda wrap: wrap(torch.nn.Linear(3, 3, device="meta")),
+        r"weight is on the meta device .* call to_empty\(device=",
+    ),
     (lambda: DistributedDataParallel(mlp(), bucket_cap_mb=0), "bucket_cap_mb is 0; give a positive number of MiB"),
 ]
 

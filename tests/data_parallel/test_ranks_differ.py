@@ -1,6 +1,7 @@
 """Weights or gradients that each rank makes by itself: right where the ranks agree, else refused by name on all."""
 
 import contextlib
+import re
 
 import pytest
 import torch
@@ -43,7 +44,7 @@ def wrapped(kind, module):
         return module, torch.optim.SGD(module.parameters(), lr=0.1)
     if kind in DATA_PARALLEL:
         return DATA_PARALLEL[kind](module), torch.optim.SGD(module.parameters(), lr=0.1)
-    model = WHOLE[kind](module, torch.optim.SGD, lr=0.1)
+    model = (WHOLE | {"ZeroStage3": ZeroStage3})[kind](module, torch.optim.SGD, lr=0.1)
     return model, model
 
 
@@ -69,7 +70,7 @@ def errors(job, *args, **options):
     """What ``job`` returns on this rank, or the error that it ended with."""
     try:
         return job(*args, **options, rank=dist.get_rank(), n=dist.get_world_size())
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         return str(error)
 
 
@@ -87,6 +88,83 @@ def test_weights_that_every_rank_writes_alike_are_right(kind):
     alone = train(None, False)
     for state in launch(errors, train, kind, False, world_size=2).returns:
         assert is_close(alone, state)
+
+
+def plateau(step, rank, optimizer, parameters):
+    """The rate of each rank goes down by its own loss."""
+    if step and rank:
+        for group in optimizer.param_groups:
+            group["lr"] *= 0.5
+
+
+def scaled(step, rank, optimizer, parameters):
+    """As by the number of a rank's own samples."""
+    for parameter in parameters:
+        parameter.grad /= rank + 1
+
+
+def noise(step, rank, optimizer, parameters):
+    source = torch.Generator().manual_seed(rank)
+    for parameter in parameters:
+        parameter.grad += torch.randn(parameter.shape, generator=source, dtype=torch.float64)
+
+
+def by_hand(step, rank, optimizer, parameters):
+    """A step without an optimizer."""
+    with torch.no_grad():
+        for parameter in parameters:
+            parameter -= 0.1 * parameter.grad * (rank + 1)
+
+
+def loads(step, rank, optimizer, parameters):
+    """Rank 0 alone takes other weights, later than in the first pass."""
+    if step == 5 and rank == 0:
+        with torch.no_grad():
+            parameters[0].fill_(1.0)
+
+
+def drifting(kind, drift, rank, n):
+    torch.manual_seed(0)
+    module = Scaled(None)
+    model, optimizer = wrapped(kind, module)
+    for step in range(12):
+        optimizer.zero_grad()
+        loss_of(model, step, rank, n).backward()
+        drift(step, rank, getattr(optimizer, "optimizer", optimizer), [*module.parameters()])
+        optimizer.step()
+    return module.state_dict()
+
+
+@pytest.mark.parametrize("drift", [plateau, scaled, noise, by_hand, loads], ids=lambda drift: drift.__name__)
+@pytest.mark.parametrize("kind", DATA_PARALLEL)
+def test_weights_that_drift_apart_are_noticed_after_ten_passes(kind, drift):
+    for said in launch(errors, drifting, kind, drift, world_size=2).returns:
+        assert isinstance(said, str)
+        assert DIFFER in said
+
+
+def joined(kind, rank, n):
+    """In join weights differ for a while."""
+    torch.manual_seed(0)
+    module = Scaled(None)
+    model, optimizer = wrapped(kind, module)
+    with model.join():
+        for step in range(6 + 8 * rank):
+            optimizer.zero_grad()
+            loss_of(model, step, rank, n).backward()
+            optimizer.step()
+    return module.state_dict()
+
+
+def test_inside_join_weights_may_differ():
+    first, second = launch(errors, joined, "DistributedDataParallel", world_size=2).returns
+    assert is_close(first, second)
+
+
+@pytest.mark.parametrize("stage", [ZeroStage1, ZeroStage3])
+def test_options_of_shards_that_differ_are_named(stage):
+    for said in launch(errors, drifting, stage.__name__, plateau, world_size=2).returns:
+        assert re.search("lr of parameter group 0 is 0.1 on rank 0 and 0.00019.* on rank 1, and each rank steps", said)
 
 
 def put_in(parameters, gradients, averages, n):
@@ -150,6 +228,74 @@ def test_each_model_of_an_optimizer_is_looked_at(kind):
         assert is_close(alone, state)
     for said in launch(errors, of_the_second_model, kind, False, world_size=2).returns:
         assert said.startswith("this step would use gradients that no backward pass brought")
+
+
+class Body(nn.Module):
+    """Two layers in it, and two in a list, of which torch does not know."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = nn.Linear(6, 6).double(), nn.Linear(6, 3).double()
+        self.hidden = [nn.Linear(6, 6).double()]
+
+    def forward(self, x):
+        return self.second(self.hidden[0](self.first(x)).tanh())
+
+
+def strange(kind, case, averages, rank=0, n=1):
+    """One optimizer steps the module's parameters and others, which the wrapper does not have."""
+    body, others = Body(), nn.Linear(3, 3).double()
+    nn.init.constant_(others.weight, 0.5)
+    unused = ["second.bias"] if case == "unused" else []
+    model = body if kind is None else DATA_PARALLEL[kind](body, unused=unused)
+    strangers = {"loss": [*others.parameters()], "list": [*body.hidden[0].parameters()], "unused": [body.second.bias]}
+    steps = [*dict.fromkeys([*body.parameters(), *strangers[case]])]
+    optimizer = torch.optim.SGD(steps, lr=0.1)
+    for step in range(2):
+        optimizer.zero_grad()
+        x, y = batch(step, rank, n)
+        output = model(x)
+        ((others(output) if case == "loss" else output) - y).square().mean().backward()
+        if averages:
+            put_in(strangers[case], [p.grad for p in strangers[case]], True, n)
+        optimizer.step()
+    return nn.ParameterList(steps).state_dict()
+
+
+@pytest.mark.parametrize("kind", DATA_PARALLEL)
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [("loss", "number 4 of the optimizer, of shape (3, 3)"), ("list", "number 4 of the"), ("unused", "second.bias")],
+)
+def test_parameters_that_no_wrapper_has_are_right_if_the_program_averages_them(kind, case, name):
+    alone = strange(None, case, averages=True)
+    for state in launch(errors, strange, kind, case, True, world_size=2).returns:
+        assert is_close(alone, state)
+    for said in launch(errors, strange, kind, case, False, world_size=2).returns:
+        assert "of parameters that nobody averages, and that differ between the ranks" in said
+        assert name in said
+
+
+def unfrozen_and_called_inside(kind, rank, n):
+    """The head first, then the body; the program calls the module, and not the wrapper."""
+    body = Body()
+    body.first.requires_grad_(False)
+    model = DATA_PARALLEL[kind](body)
+    optimizer = torch.optim.SGD(body.parameters(), lr=0.1)
+    for of, trains in enumerate((False, True)):
+        body.first.requires_grad_(trains)
+        body.second.requires_grad_(not trains)
+        for step in range(2):
+            optimizer.zero_grad()
+            loss_of(model.module, 2 * of + step, rank, n).backward()
+            optimizer.step()
+
+
+@pytest.mark.parametrize("kind", DATA_PARALLEL)
+def test_what_was_unfrozen_is_missed_where_the_wrapper_is_not_called(kind):
+    for said in launch(errors, unfrozen_and_called_inside, kind, world_size=2).returns:
+        assert "differ between the ranks: first.weight, first.bias; wrap a module" in said
 
 
 def two_paces(kind, averages, rank=0, n=1):

@@ -76,6 +76,58 @@ def test_kept_gradients_stay_and_other_memory_is_used_again(kind):
         assert places == 1 or kind in ("naive", "flat")
 
 
+def with_a_buffer_of_its_own(kind, flat):
+    """The program's own memory for gradients, in which it clips them: one buffer for all, or a tensor for each."""
+    module = mlp().double()
+    model = KINDS[kind](module) if kind in KINDS else module
+    parameters = list(module.parameters())
+    if flat:
+        buffer = torch.zeros(sum(p.numel() for p in parameters), dtype=torch.float64)
+        own = [
+            part.view(p.shape)
+            for part, p in zip(buffer.split([p.numel() for p in parameters]), parameters, strict=True)
+        ]
+    else:
+        own = [torch.zeros_like(p) for p in parameters]
+    for parameter, gradient in zip(parameters, own, strict=True):
+        parameter.grad = gradient
+    optimizer = torch.optim.SGD(parameters, lr=0.1)
+    for step in range(3):
+        torch._foreach_zero_(own)
+        x = torch.randn(6, 8, generator=torch.Generator().manual_seed(step)).double()
+        model(x if kind is None else batch(step)).square().mean().backward()
+        torch._foreach_mul_(own, 0.5)
+        optimizer.step()
+    return [p.detach() for p in parameters], own
+
+
+@pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_mean_is_where_the_program_has_its_gradients(kind, flat):
+    expected = with_a_buffer_of_its_own(None, flat)
+    for found in launch(with_a_buffer_of_its_own, kind, flat, world_size=2).returns:
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+
+
+def penalty_of_gradients(kind):
+    module = mlp().double()
+    model = KINDS[kind](module)
+    model(batch(0)).square().mean().backward(create_graph=True)
+    torch.optim.SGD(module.parameters(), lr=0.1).step()  # as without a graph
+    penalty = sum(p.grad.square().sum() for p in module.parameters())
+    module.zero_grad()
+    (model(batch(1)).square().mean() + penalty).backward()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mean_that_lost_its_graph_is_no_constant_in_a_loss(kind):
+    def work():
+        return error_of(functools.partial(penalty_of_gradients, kind))
+
+    for said in launch(work, world_size=2).returns:
+        assert "take the gradients of torch.autograd.grad(loss, parameters, create_graph=True)" in said
+
+
 def hooked(kind):
     """Gradients where a hook that was registered after wrapping changes each rank's own gradient in another way."""
     rank, module = dist.get_rank(), mlp().double()

@@ -542,7 +542,7 @@ def test_bad_input_is_named():
         "overlap": "overlap is True on rank 0 and False on rank 1",
         "modules": "the ranks' modules differ: rank 0 has 0.weight: (8, 8)",
         "complex": "wave is torch.complex64",
-        "unfrozen": "frozen.bias, frozen.weight: frozen or unfrozen since the Gossip was made",
+        "unfrozen": "frozen.bias, frozen.weight: frozen, unfrozen or replaced since the Gossip was made",
         "optimizer": "steps a parameter of shape (8, 8) that the Sequential does not have",
         "frozen": "Sequential has no parameter that requires a gradient",
     }

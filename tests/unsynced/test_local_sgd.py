@@ -466,8 +466,27 @@ def refused():
         "another H": lambda: of(LocalSGD, every=3 + rank),
         "another delay": lambda: of(every=3, delay=rank),
         "modules": lambda: of(LocalSGD, mlp(layers=4 + rank), every=1),
+        "another head": lambda: steps_after(lambda trainer: replace_head(trainer.module)),
+        "assigned": lambda: steps_after(
+            lambda trainer: trainer.module.load_state_dict(mlp(1).state_dict(), assign=True)
+        ),
+        "a loss function's": lambda: steps_after(
+            lambda trainer: trainer.optimizer.add_param_group({"params": torch.nn.Linear(3, 2).parameters()})
+        ),
     }
     return {name: error_of(work) for name, work in works.items()}
+
+
+def steps_after(change):
+    module = mlp()
+    trainer = LocalSGD(module, torch.optim.SGD(module.parameters(), lr=0.1), every=2)
+    change(trainer)
+    module(torch.ones(1, 8)).sum().backward()
+    trainer.step()
+
+
+def replace_head(module):
+    module[3] = torch.nn.Linear(8, 8)
 
 
 def test_bad_input_is_named():
@@ -487,6 +506,9 @@ def test_bad_input_is_named():
         "another H": "every is 3 on rank 0 and 4 on rank 1",
         "another delay": "delay is 0 on rank 0 and 1 on rank 1",
         "modules": "the ranks' modules differ",
+        "another head": "3.bias, 3.weight: frozen, unfrozen or replaced since the LocalSGD was made; make a new one",
+        "assigned": "0.bias, 0.weight, 1.bias, ",
+        "a loss function's": "the optimizer steps a parameter of shape (2, 3) that the Sequential does not have",
     }
     assert first.keys() == says.keys()
     for name, text in says.items():

@@ -408,7 +408,25 @@ def nothing_used():
     server.step()
 
 
+def loaded():
+    module = torch.nn.Linear(2, 2)
+    server = ParameterServer(module, torch.optim.SGD, lr=0.1)
+    module.load_state_dict(torch.nn.Linear(2, 2).state_dict())
+    server(torch.ones(2)).sum().backward()
+    server.step()
+
+
+def replaced():
+    module = torch.nn.Linear(2, 2)
+    server = ParameterServer(module, torch.optim.SGD, lr=0.1)
+    module.bias.data = torch.ones(2)
+    server(torch.ones(2)).sum().backward()
+    server.step()
+
+
 PROGRAMS = {
+    loaded: "weight, bias written to in the module since the ParameterServer was made",
+    replaced: "bias written to in the module since the ParameterServer was made",
     twice: "a second backward pass before step",
     sparse: "the gradient of weight is sparse",
     two_types: "0.weight is torch.float32 and 1.weight is torch.float64",

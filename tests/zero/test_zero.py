@@ -17,7 +17,7 @@ from ringzero.costs.page import memory
 from ringzero.data_parallel import DistributedDataParallel
 from ringzero.record import recorded
 from ringzero.record.operation import bytes_sent
-from ringzero.zero import STAGES, GradScaler, ZeroStage3
+from ringzero.zero import STAGES, GradScaler, ZeroStage3, save
 from ringzero.zero.gather import Unit
 from ringzero.zero.model import ZeroModel
 from ringzero.zero.plain import PLAIN
@@ -709,6 +709,119 @@ def test_more_ranks_than_parameters():
             close(norm, torch.tensor(5**0.5, dtype=norm.dtype))
 
 
+def clamped(stage, how, mixed=None):
+    """By way of the optimizer's groups, where a sharded model has its shards; then the loss of the next pass."""
+    module = mlp(layers=2)
+    if stage is None:
+        model, optimizer = module, torch.optim.SGD(module.parameters(), lr=0.1)
+    else:
+        model = STAGES[stage](module, torch.optim.SGD, lr=0.1, mixed_precision=mixed)
+        optimizer = model.optimizer
+    outputs = []
+    for _ in range(3):
+        model(torch.ones(1, 8)).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if how == "data":
+                    parameter.data.clamp_(-0.05, 0.05)
+                else:
+                    with torch.no_grad():
+                        parameter.clamp_(-0.05, 0.05)
+        outputs.append(model(torch.ones(1, 8)).float().detach())
+    return outputs
+
+
+@pytest.mark.parametrize("how", ["data", "no_grad"])
+def test_what_is_written_to_the_optimizer_s_parameters_counts(how):
+    def work():
+        return {(s, low): clamped(s, how, torch.bfloat16 if low else None) for s in STAGES for low in (False, True)}
+
+    expected = clamped(None, how)
+    for found in launch(work, world_size=3).returns:
+        for (_, low), outputs in found.items():
+            close(outputs, expected, **({"rtol": 0.05, "atol": 0.02} if low else {}))
+
+
+def states_of_rank_0(stage):
+    """As who saves on one rank what the optimizer of torch would have said, and loads it on all."""
+    torch.manual_seed(0)
+    models = [zero(stage, torch.nn.Linear(8, 8, bias=False), momentum=0.9) for _ in range(2)]
+    for step in range(4):
+        model = models[step // 2]
+        if step == 2:
+            kept = [models[0].optimizer.state_dict()]
+            dist.broadcast_object_list(kept, 0)
+            model.load_state_dict(models[0].state_dict())
+            model.optimizer.load_state_dict(kept[0])
+        model(torch.full((1, 8), 1.0 + step)).square().sum().backward()
+        model.optimizer.step()
+        model.zero_grad()
+    return dict(models[1].state_dict())
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_optimizer_s_state_is_that_of_all_shards(stage):
+    torch.manual_seed(0)
+    module = torch.nn.Linear(8, 8, bias=False)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+    for step in range(4):
+        optimizer.zero_grad()
+        module(torch.full((1, 8), 1.0 + step)).square().sum().backward()
+        optimizer.step()
+    for state in launch(states_of_rank_0, stage, world_size=2).returns:
+        close(state, dict(module.state_dict()))
+
+
+class CountsByItself(torch.optim.Optimizer):
+    """Its step count is an int, as of many optimizers that are not torch's."""
+
+    def __init__(self, parameters, lr=0.1):
+        super().__init__(parameters, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    state = self.state[parameter]
+                    state["step"] = state.get("step", 0) + 1
+                    state["mean"] = parameter.grad + 0.9 * state.get("mean", torch.zeros_like(parameter))
+                    parameter.sub_(state["mean"], alpha=group["lr"] / state["step"])
+
+
+def counted(stage, folder):
+    models = []
+    for _ in range(2):
+        if models:
+            state, of_optimizer = models[0].state_dict(), models[0].optimizer_state_dict()
+        models.append(zero(stage, optimizer=CountsByItself, elementwise=True))
+        if len(models) == 2:
+            models[1].load_state_dict(state)
+            models[1].load_optimizer_state_dict(of_optimizer)
+            counts = {key: value["step"] for key, value in of_optimizer["state"].items()}
+        for _ in range(2):
+            models[-1](torch.ones(2, 8)).square().mean().backward()
+            models[-1].step()
+            models[-1].zero_grad()
+    return counts, dict(models[1].state_dict()), awkward.error_of(lambda: save(models[1], folder))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_states_that_are_no_tensors(stage, tmp_path):
+    module = mlp()
+    optimizer = CountsByItself(module.parameters())
+    for _ in range(4):
+        optimizer.zero_grad()
+        module(torch.ones(2, 8)).square().mean().backward()
+        optimizer.step()
+    for counts, state, error in launch(counted, stage, tmp_path).returns:
+        assert set(counts.values()) == {2}
+        close(state, dict(module.state_dict()))
+        assert "the state 'step' of CountsByItself is 4, and files hold tensors" in error
+
+
 def test_values_changed_in_place_between_steps_count():
     def work():
         models = [STAGES[stage](mlp(), torch.optim.SGD, lr=0.1) for stage in (1, 2)]
@@ -775,6 +888,34 @@ def point_elsewhere(module):
     module[2].bias.data = torch.ones(8)
 
 
+def swap(module):
+    """Both stay in the memory of one vector."""
+    first, second = module[0].weight, module[1].weight
+    first.data, second.data = second.data, first.data
+
+
+def transpose(module):
+    module[1].weight.data = module[1].weight.data.t()
+
+
+def in_one_memory(kind):
+    module = mlp()
+    if kind == "parameters":
+        module[1].weight.data = module[0].weight.data
+    elif kind == "parts":
+        module[1].bias.data = module[0].weight.data[:, 3]
+    else:
+        module.register_buffer("first", module[0].weight.data)
+    return module
+
+
+def beside_each_other():
+    """Columns of one tensor, none of which another one has."""
+    module, both = mlp(layers=2), torch.ones(8, 16)
+    module[0].weight.data, module[1].weight.data = both[:, ::2], both[:, 1::2]
+    zero(1, module)
+
+
 def unused():
     module = awkward.Unused()
     zero(2, module)(awkward.batch(0)[0]).sum().backward()
@@ -801,6 +942,12 @@ BAD = [
     (unused, "no gradient in this backward pass for sometimes.*never.weight, never.bias|for never.weight, never.bias"),
     (functools.partial(after, replace), "1.weight changed since the model was sharded"),
     (functools.partial(after, point_elsewhere), "2.bias changed since"),
+    (functools.partial(after, swap), "1.weight, 0.weight changed since"),
+    (functools.partial(after, transpose), "1.weight changed since"),
+    (lambda: zero(1, in_one_memory("parameters")), "0.weight and 1.weight lie in the same memory, and a ZeroStage1"),
+    (lambda: zero(3, in_one_memory("parts")), "0.weight and 1.bias lie in the same memory.* make them one parameter"),
+    (lambda: zero(2, in_one_memory("buffer")), "lie in the same memory"),
+    (beside_each_other, "nothing was raised"),
     (functools.partial(after, unfreeze, module=frozen()), "0.weight, 0.bias unfrozen since.*add_param_group"),
     (functools.partial(after, write, mixed_precision=torch.bfloat16), "0.weight changed since"),
     (load_what_does_not_fit, r"does not fit this model: 3.weight is missing, here \(8, 8\)"),

@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 from ringzero import RankError, launch
 from ringzero.zero import load, save
-from tests.awkward import mlp
+from tests.awkward import error_of, mlp
 from tests.zero.test_zero import sharded, step_sharded, zero
 
 SAVED = 3  # the steps before a checkpoint
@@ -55,6 +55,50 @@ def test_resume_with_other_ranks_stage_and_buckets(name, tmp_path):
             assert equal(dict(ours[0]), dict(then[0]))
             assert equal(ours[1], then[1])
             torch.testing.assert_close(later, after, rtol=1e-4, atol=1e-5)
+
+
+class Counting(torch.nn.Module):
+    """Its extra state is made anew when torch asks for it: a tensor, or a dict."""
+
+    def __init__(self, as_tensor):
+        super().__init__()
+        self.linear, self.calls, self.as_tensor = torch.nn.Linear(4, 4), 0, as_tensor
+
+    def forward(self, x):
+        self.calls += 1
+        return self.linear(x)
+
+    def get_extra_state(self):
+        return torch.tensor(self.calls) if self.as_tensor else {"calls": self.calls}
+
+    def set_extra_state(self, state):
+        self.calls = state.item() if self.as_tensor else state["calls"]
+
+
+def with_extra_states(stage, as_tensor, folder):
+    def counting():
+        torch.manual_seed(0)
+        return zero(stage, torch.nn.Sequential(Counting(as_tensor), torch.nn.Linear(4, 4)))
+
+    first, second, third = (counting() for _ in range(3))
+    for _ in range(3):
+        first(torch.ones(2, 4))
+    second.load_state_dict(first.state_dict())
+    plain = torch.nn.Sequential(Counting(as_tensor), torch.nn.Linear(4, 4))
+    plain.load_state_dict(first.state_dict())
+    said = error_of(lambda: save(first, folder))
+    if as_tensor:
+        load(third, folder)
+    return said, [plain[0].calls, second.module[0].calls, third.module[0].calls]
+
+
+@pytest.mark.parametrize("stage", [1, 3])
+def test_extra_states_of_modules_are_taken_over(stage, tmp_path):
+    for said, calls in launch(with_extra_states, stage, True, tmp_path).returns:
+        assert (said, calls) == ("nothing was raised", [3, 3, 3])
+    for said, calls in launch(with_extra_states, stage, False, tmp_path / "other").returns:
+        assert said.startswith("0._extra_state is a dict, and files hold tensors")
+        assert calls == [3, 3, 0]
 
 
 def test_resume_with_fp32_masters_and_before_the_first_step(tmp_path):

@@ -256,6 +256,29 @@ def changed_after_wrapping():
     return said, moved, replaced
 
 
+def two_stages(find_unused):
+    """The head first, then the body: one is frozen when the other is added."""
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 1)).double()
+    module[0].requires_grad_(False)
+    model = ZeroStage3(module, torch.optim.SGD, lr=0.1, find_unused=find_unused)
+    x = torch.ones(2, WIDTH, dtype=torch.float64)
+    model(x).square().mean().backward()
+    module.requires_grad_(True)
+    module[1].requires_grad_(False)
+    model.add_param_group({"params": list(module[0].parameters())})
+    model.zero_grad()
+    said = awkward.error_of(lambda: model(x).square().mean().backward())
+    return said, module[1].weight.requires_grad
+
+
+def test_parameters_may_be_added_while_others_are_frozen():
+    for named, right in zip(*(launch(two_stages, each).returns for each in (False, True)), strict=True):
+        assert not named[1]
+        assert "1.weight, 1.bias frozen after the Sequential was wrapped, and got no gradient" in named[0]
+        assert right == ("nothing was raised", False)
+
+
 def test_what_is_frozen_or_unfrozen_after_wrapping_is_named():
     for (used, unfrozen, froze), moved, replaced in launch(changed_after_wrapping).returns:
         assert "middle.weight is used where it is not gathered" in used

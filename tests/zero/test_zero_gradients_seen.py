@@ -145,6 +145,45 @@ def test_gradients_of_the_program_s_own_are_not_left_out_of_a_step():
         assert ("has sharded" if name == "another optimizer" else "0.weight") in text, (stage, name, text)
 
 
+def in_one_buffer(model):
+    """The program's own memory for all gradients."""
+    parameters = list(model.module.parameters())
+    buffer = torch.zeros(sum(p.numel() for p in parameters), dtype=torch.float64)
+    for parameter, part in zip(parameters, buffer.split([p.numel() for p in parameters]), strict=True):
+        parameter.grad = part.view(parameter.shape)
+    return buffer
+
+
+def with_gradients_of_its_own(stage, keeps):
+    """Its gradients are added to, but where the program keeps them it would look for the mean."""
+    model = STAGES[stage](network(), torch.optim.SGD, **OPTIONS)
+    kept = [in_one_buffer(model)] if keeps == "a buffer" else []
+    for parameter in model.module.parameters() if not kept else ():
+        parameter.grad = torch.ones_like(parameter)
+        kept += [parameter.grad] if keeps == "each" else []
+    try:
+        model(batch(0)).square().mean().backward()
+        model.step()
+    except RuntimeError as error:
+        return str(error)
+    return dict(model.state_dict())
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+def test_gradients_that_the_program_keeps_are_refused_and_others_added_to(stage):
+    for keeps in ("a buffer", "each"):
+        for said in launch(with_gradients_of_its_own, stage, keeps).returns:
+            assert said.startswith("the program holds the gradient of ")
+            assert "0.weight" in said
+    module = network()
+    for parameter in module.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    module(batch(0)).square().mean().backward()
+    torch.optim.SGD(module.parameters(), **OPTIONS).step()
+    for state in launch(with_gradients_of_its_own, stage, "nothing").returns:
+        torch.testing.assert_close(state, dict(module.state_dict()), rtol=0, atol=1e-12)
+
+
 def values_clipped():
     module, model = network(), network()
     module(batch(0)).square().mean().backward()

@@ -21,6 +21,14 @@ def checked(name, tensor, op, group):
             f"{name} works in place on contiguous memory; this tensor of shape {tuple(tensor.shape)} has strides "
             f"{tensor.stride()}. Pass tensor.contiguous() and copy the result back"
         )
+    if tensor.is_meta:
+        raise ValueError(f"{name} takes a tensor with numbers; this one is on the meta device")
+    if tensor.grad_fn is not None and torch.is_grad_enabled():
+        raise ValueError(
+            f"{name} works in place on memory, which autograd does not see, and this tensor was computed from others "
+            "that require gradients: they would get gradients as if no other rank were there. Pass tensor.detach(), or "
+            "take torch.distributed.nn.functional for gradients through a collective"
+        )
     if is_lazy(tensor):
         raise ValueError(
             f"{name} works in place on memory, and that of this tensor holds the conjugates or the negatives of its "

@@ -33,6 +33,20 @@ def check_alike(module: Module, unused: Collection[str], group: dist.ProcessGrou
     return {name for name in unused if len({theirs.get(name) for theirs in everyone}) > 1}
 
 
+def refuse_without_numbers(module: Module) -> None:
+    """Raise ValueError for parameters and buffers that have no numbers yet, of lazy modules and on "meta"."""
+    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+        if torch.nn.parameter.is_lazy(tensor):
+            raise ValueError(
+                f"{name} has no shape before the first forward pass; make one with a batch, then wrap the module"
+            )
+        if tensor.is_meta:
+            raise ValueError(
+                f"{name} is on the meta device and has no numbers; call to_empty(device=...) and load or initialise "
+                "the module, then wrap it"
+            )
+
+
 def refuse_renormalized(module: Module) -> None:
     """Raise ValueError for embeddings that write to their weight in the forward pass, each rank to other rows."""
     for name, each in module.named_modules():

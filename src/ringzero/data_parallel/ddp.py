@@ -39,6 +39,7 @@ class FlatDataParallel(Replica):
             self.marks.put(vector.gradient)
             dist.all_reduce(vector.gradient, group=self.group)
             self.marks.check(vector.gradient)
+            vector.arrived()
 
     def abandon(self) -> None:
         self.average()
@@ -52,8 +53,8 @@ class DistributedDataParallel(Replica):
 
     ``bucket_cap_mb``  MiB at which a bucket closes, as torch's does; the first one closes at 1
     ``algorithm``      one of ringzero's all-reduces by name, or None for the backend's own
-    ``optimizer``      to step inside ``backward``, for each bucket as soon as its gradients are there; no
-                       gradients are left after it, so they cannot be clipped
+    ``optimizer``      to step inside ``backward``, for each bucket as soon as its gradients are there, so one that
+                       treats each parameter on its own; no gradients are left after it, so they cannot be clipped
     ``find_unused``    parameters may go without a gradient; otherwise that is a RuntimeError, which names them
     ``unused``         names of parameters that never get one
     ``broadcast_buffers``  whether rank 0's buffers are everyone's before each forward pass that trains
@@ -140,10 +141,15 @@ class DistributedDataParallel(Replica):
         for bucket in self._in_order.arrivals():
             for parameter in used.intersection(bucket.views):
                 parameter.grad = bucket.views[parameter]
+            bucket.arrived()
             if self.optimizer is not None:
                 self.optimizer.step()
                 self.optimizer.zero_grad()
         self._check_last()
+        self._agree()
+
+    def _agree(self) -> None:
+        self.compare_weights(beside_order=not self._in_order.order_known)
         self._in_order.learn_order()
 
     def abandon(self) -> None:
@@ -154,7 +160,7 @@ class DistributedDataParallel(Replica):
         for _ in self._in_order.arrivals():
             pass
         if self.marks.owes:
-            self._in_order.learn_order()
+            self._agree()
         else:
             self._check_last()
 
@@ -210,6 +216,7 @@ class DistributedDataParallel(Replica):
         if not callable(hook):
             raise TypeError(f"Communication hook must be callable: a function of state and bucket, not {hook!r}")
         self._travel, self._is_sum = by_hook(hook, state, self._in_order), False
+        self.weights_may_differ = True  # as with torch's post_localSGD_hook, which averages among some ranks
         self.mean_over(self._with_data)
 
 

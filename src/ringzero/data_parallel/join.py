@@ -24,6 +24,7 @@ def join(
     """
     behind.watch(model)
     broadcast_buffers, model.broadcast_buffers = model.broadcast_buffers, False  # no forward pass without data
+    may_differ, model.weights_may_differ = model.weights_may_differ, True
     model.joining = joining = Joining(model, divide_by_initial_world_size, throw_on_early_termination)
     try:
         yield
@@ -31,7 +32,7 @@ def join(
         joining.follow()
         model.take_state_of(joining.last, joining.uneven)
     finally:
-        model.joining, model.broadcast_buffers = None, broadcast_buffers
+        model.joining, model.broadcast_buffers, model.weights_may_differ = None, broadcast_buffers, may_differ
         model.joined = model.passes
         model.mean_over(model.group.size())
 

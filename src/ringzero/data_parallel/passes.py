@@ -49,7 +49,7 @@ def _begin(replica: Any) -> None:
         agree()
     replica.marks.check_last_pass()
     _set_in_backward(replica, True)
-    replica._stays = not replica._syncing
+    replica._stays, replica._has_graph = not replica._syncing, torch.is_grad_enabled()
     holders.add(replica)
     replica.backward_begins()
 
@@ -69,7 +69,33 @@ def _all_ready(replica: Any) -> None:
 
 def _over(replica: Any) -> None:
     _with_a_better_reason(replica, replica.backward_over)
+    if replica._has_graph:
+        _refuse_graphs(replica)
     end(replica)
+
+
+class _Mean(torch.autograd.Function):
+    """A mean over the ranks, of which autograd cannot know how it depends on the parameters."""
+
+    @staticmethod
+    def forward(ctx: Any, mean: torch.Tensor, _anything_with_a_gradient: torch.Tensor) -> torch.Tensor:
+        return mean.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *_: torch.Tensor) -> Any:
+        raise RuntimeError(
+            "a loss is computed from parameter.grad of backward(create_graph=True), which is a mean over the ranks and "
+            "whose graph would be this rank's alone; take the gradients of torch.autograd.grad(loss, parameters, "
+            "create_graph=True), and call backward() of a loss with a function of them"
+        )
+
+
+def _refuse_graphs(replica: Any) -> None:
+    """After ``backward(create_graph=True)``: in one process gradients have graphs, and these have none."""
+    for parameter in replica.trained.values():
+        if type(parameter.grad) is torch.Tensor:  # and not what a sharded model has in its place
+            with torch.enable_grad():
+                parameter.grad = _Mean.apply(parameter.grad.detach(), parameter.grad.new_zeros((), requires_grad=True))
 
 
 def end(replica: Any) -> None:

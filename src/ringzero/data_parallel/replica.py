@@ -15,10 +15,16 @@ from torch.utils._pytree import tree_leaves
 
 from ringzero.collectives import event_threads
 from ringzero.data_parallel import passes, structure
-from ringzero.data_parallel.alike import broadcast_changes, broadcast_state, check_alike, refuse_renormalized
+from ringzero.data_parallel.alike import (
+    broadcast_changes,
+    broadcast_state,
+    check_alike,
+    refuse_renormalized,
+    refuse_without_numbers,
+)
 from ringzero.data_parallel.executor import queue_of
 from ringzero.data_parallel.hooked import hook, leave_earlier_replica, unhook
-from ringzero.data_parallel.in_order import as_on_rank_0
+from ringzero.data_parallel.in_order import as_on_rank_0, is_compared
 from ringzero.data_parallel.join import Joining
 from ringzero.data_parallel.leftovers import holders, refuse_steps, replicas
 from ringzero.data_parallel.marks import Marks
@@ -57,12 +63,14 @@ class Replica(Module):
     _weights_agree: Callable[[], object] | None = None  # waits for what all ranks say of their weights
     optimizer: Any = None  # that steps with the model
     joining: Joining | None = None  # while inside ``join``, with data
+    weights_may_differ = False  # as inside ``join``, where a rank that is out of data makes no steps
     hooks_in_no_sync = False  # whether gradients that no_sync keeps on this rank are announced too
 
     def __init__(self, module: Module, *, unused: Collection[str] = (), broadcast_buffers: bool = True,
                  group: dist.ProcessGroup | None = None):  # fmt: skip
         super().__init__()
         leave_earlier_replica(module, Replica)
+        refuse_without_numbers(module)
         self.module, self.broadcast_buffers = module, broadcast_buffers
         ranks_of = cast(dist.ProcessGroup, group or dist.group.WORLD)
         named = dict(module.named_parameters())
@@ -85,7 +93,7 @@ class Replica(Module):
         self._syncing = True
         self.passes = 0  # backward passes of all ranks together, those that failed too
         self.joined = -1  # how many passes there were when the last join was over
-        self._weights_compared = False
+        self._ended = 0  # backward passes at whose end ``compare_weights`` was called
         self._task: int | None = None  # the backward pass that is running, by autograd's number
         self._waiting: list[Parameter] = []  # at most one, whose gradient other hooks of the program may still change
         self.marks = Marks(proxy(self))
@@ -94,6 +102,7 @@ class Replica(Module):
         )
         self._has_buffers = False  # those of rank 0, for a forward pass that ended with an error and may come again
         self._stays = False  # whether its gradients stay on this rank for now, as in no_sync
+        self._has_graph = False  # whether the backward pass makes a graph of its own, by create_graph=True
         self.trained: dict[str, Parameter] = {}
         self._names: dict[Parameter, str] = {}
         self._hooks: list[Any] = []
@@ -265,10 +274,21 @@ class Replica(Module):
                 f"unused={missing}; if it differs, DistributedDataParallel with find_unused=True"
             )
 
-    def compare_weights(self) -> None:
-        """At the end of the first pass: begin to compare the ranks' weights. If they differ, the next pass says so."""
-        if not self._weights_compared:
-            self._weights_compared, self._weights_agree = True, as_on_rank_0([], self.group, self.trained)
+    def compare_weights(self, beside_order: bool = False) -> None:
+        """Call it at the end of each pass: at that of some, begin to compare the ranks' weights.
+
+        If they differ, the next pass says so. ``beside_order``: the order of vectors is learned now, and the weights
+        travel with it.
+        """
+        self._ended += 1
+        weights = {} if beside_order or self.weights_may_differ else self.whole_weights
+        if weights and is_compared(self._ended):
+            self._weights_agree = as_on_rank_0([], self.group, weights)
+
+    @property
+    def whole_weights(self) -> Mapping[str, Parameter]:
+        """Trained parameters that are whole on every rank, and the same."""
+        return self.trained
 
     def _missing(self) -> list[str]:
         """Names of the trained parameters without a gradient at the end of a pass."""

@@ -12,6 +12,23 @@ def dense(gradient: torch.Tensor) -> torch.Tensor:
     return gradient.detach().to_dense() if gradient.is_sparse else gradient.detach()
 
 
+def _holders(parameter: Parameter) -> tuple[int, int]:
+    """How many tensors share the memory of ``parameter.grad``, and how many references there are to it."""
+    gradient = parameter.grad
+    assert gradient is not None
+    return torch._C._storage_Use_Count(gradient.untyped_storage()._cdata), getrefcount(gradient)
+
+
+_alone = Parameter(torch.zeros(1, device="cpu"))
+_alone.grad = torch.zeros_like(_alone)
+_NOBODY = _holders(_alone)  # as where the parameter alone has its gradient
+
+
+def is_held(parameter: Parameter) -> bool:
+    """Whether the program holds the gradient too: the tensor, or its memory, as of one buffer for all gradients."""
+    return any(now > alone for now, alone in zip(_holders(parameter), _NOBODY, strict=True))
+
+
 class Vector:
     """``parameters``, all of one type and device, by name, and one 1-D buffer for the gradients of all of them.
 
@@ -20,6 +37,7 @@ class Vector:
     ``views``     ``{parameter: its part of the buffer, in the parameter's shape}``
     ``missing``   parameters whose gradient has not come yet in this backward pass
     ``sparse``    those whose gradient came sparse
+    ``held``      gradients that the program holds as well, where the mean goes, too
     """
 
     def __init__(self, parameters: Mapping[str, Parameter], ranks: int):
@@ -32,6 +50,7 @@ class Vector:
     def expect_gradients(self) -> None:
         """A backward pass begins: every gradient is still missing."""
         self.missing, self.sparse = set(self._shapes), set[Parameter]()
+        self.held: dict[Parameter, torch.Tensor] = {}
 
     def hold_gradient(self, dtype: torch.dtype | None = None) -> torch.Tensor:
         """Take memory for the buffer, of the parameters' type or ``dtype``, and return it; it has no values yet."""
@@ -60,13 +79,23 @@ class Vector:
 
     def put(self, parameter: Parameter) -> None:
         """Take in ``parameter.grad``, which becomes a view of the buffer."""
-        gradient = parameter.grad
+        # What autograd made in this pass has not been written to.
+        was_there = parameter.grad is not None and not parameter.grad.is_sparse and parameter.grad._version > 0
+        held, gradient = was_there and is_held(parameter), parameter.grad
         if self.take_in(parameter):
+            assert gradient is not None
+            if held and gradient is not self.views[parameter] and not gradient.requires_grad:
+                self.held[parameter] = gradient
             try:
                 parameter.grad = self.views[parameter]
             except RuntimeError as error:
-                assert gradient is not None
                 raise RuntimeError(self._other(parameter, gradient)) from error
+
+    def arrived(self) -> None:
+        """The buffer has the means: so have the gradients that the program holds."""
+        for parameter, gradient in self.held.items():
+            parameter.grad = gradient.copy_(self.views[parameter])
+        self.held = {}
 
     def take_in(self, parameter: Parameter) -> bool:
         """Copy ``parameter.grad`` into the buffer, or zeros if there is none; return whether there is one.

@@ -63,15 +63,18 @@ class OwnCopy(ABC):
     def step(self) -> None:
         """Step the optimizer, and do what brings the copies together. Call it after ``loss.backward()``.
 
-        Raises ValueError when other parameters require a gradient than at the beginning.
+        Raises ValueError when other parameters require a gradient than at the beginning, or the optimizer has some that
+        are not in the module.
         """
         self.steps += 1
-        now = {name for name, p in self.module.named_parameters() if p.requires_grad}
-        if changed := sorted(now ^ self.trained.keys()):
+        now = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
+        before = self.trained
+        if changed := sorted(name for name in {**before, **now} if before.get(name) is not now.get(name)):
             raise ValueError(
-                f"{', '.join(changed)}: frozen or unfrozen since the {type(self).__name__} was made; make a new one "
-                "then, on every rank"
+                f"{', '.join(changed)}: frozen, unfrozen or replaced since the {type(self).__name__} was made; make a "
+                "new one then, on every rank"
             )
+        _check_steps(self.module, self.optimizer)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients."""
@@ -144,6 +147,11 @@ def _check_parameters(module: Module, trained: dict, optimizer: torch.optim.Opti
             raise ValueError(f"{name} is {parameter.dtype}; only real numbers are averaged: keep two real parameters")
         if parameter.device != at.device:
             raise ValueError(f"{name} is on {parameter.device}, {first} on {at.device}; put all on one device")
+    _check_steps(module, optimizer)
+
+
+def _check_steps(module: Module, optimizer: torch.optim.Optimizer) -> None:
+    """Raise ValueError if ``optimizer`` steps a parameter that the module does not have."""
     ours = {id(parameter) for parameter in module.parameters()}
     for group in getattr(optimizer, "param_groups", []):
         for parameter in group["params"]:

@@ -111,6 +111,11 @@ class ParameterServer(Module):
 
     def step(self) -> None:
         """Push what was not pushed in the backward pass. Without ``overlap`` also wait for the parameters."""
+        if written := self._sliced.written():
+            raise RuntimeError(
+                f"{', '.join(written)} written to in the module since the ParameterServer was made, and the servers' "
+                "values would take their place; load a state before you make it"
+            )
         to_push = self._sliced.missing()
         gradients_of(to_push)  # raises where there is none
         for parameter in reversed(to_push.values()):

@@ -30,6 +30,11 @@ def cut(elements: int, element_bytes: int, servers: int, slice_bytes: float) -> 
     return [Slice(i, i % servers, start, min(start + longest, elements)) for i, start in enumerate(starts)]
 
 
+def _where(parameter: Parameter) -> tuple[int, int]:
+    """Its address, and how often it was written to."""
+    return parameter.data_ptr(), parameter._version
+
+
 class Sliced:
     """The parameters ``trained``, by name, in ``slices`` of at most ``slice_bytes`` for so many ``servers``.
 
@@ -50,6 +55,7 @@ class Sliced:
         for parameter, stop in zip(parameters, stops, strict=True):
             start = stop - parameter.numel()
             self._slices_of[parameter] = [s.number for s in self.slices if s.start < stop and start < s.stop]
+        self._where = {p: _where(p) for p in parameters}
         self._old = set[Parameter]()  # their new values are not in the module yet
         self.expect_gradients()
 
@@ -84,6 +90,10 @@ class Sliced:
         for number in numbers:
             self._missing[number].remove(parameter)
         return [number for number in reversed(numbers) if not self._missing[number]]
+
+    def written(self) -> list[str]:
+        """Names of the parameters that the program has written to or replaced; ``write_back`` leaves no trace."""
+        return [name for name, p in self._trained.items() if _where(p) != self._where[p]]
 
     def part(self, number: int, vector: Tensor) -> Tensor:
         """Where slice ``number`` lies in ``vector``."""

@@ -52,6 +52,7 @@ def all_ready(model: Any) -> None:
 def backward_over(model: Any) -> None:
     if not model._stays:
         _all_arrive(model)
+        model.compare_weights(beside_order=not model.in_order.order_known)
         model.in_order.learn_order()
 
 
@@ -130,8 +131,8 @@ def _last(model: Any) -> int:
 def _as_rank_0(model: Any, came: list[Parameter]) -> Callable[[], list[ShardedVector]]:
     """The vectors in the order in which rank 0's were filled."""
     last_first = dict.fromkeys(model.in_order.vector_of[parameter] for parameter in reversed(came))
-    vectors, weights = model.vectors(), model.trained if "parameters" in model.keeps_whole else {}
-    order = as_on_rank_0([vectors.index(vector) for vector in reversed(last_first)], model.group, weights)
+    vectors = model.vectors()
+    order = as_on_rank_0([vectors.index(vector) for vector in reversed(last_first)], model.group, model.whole_weights)
     return lambda: [vectors[i] for i in order()]
 
 

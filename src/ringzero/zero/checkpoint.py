@@ -28,6 +28,7 @@ from safetensors.torch import save_file
 from ringzero.data_parallel.executor import Done, queue_of
 from ringzero.zero import state
 from ringzero.zero.model import ZeroModel
+from ringzero.zero.optimizers import is_sharded
 from ringzero.zero.saved_set import MANIFEST, SHARDS, SavedSet, number_of, read_manifest, remove_others, write_file
 from ringzero.zero.together import together
 
@@ -79,6 +80,7 @@ def save(
         return 1 + max([0, *map(number_of, directory.glob(SHARDS))])
 
     number, *_ = together(model.group, next_number)
+    _check_tensors(model)
     tensors, about = _untrained(model), ""
 
     def collect() -> None:
@@ -140,6 +142,7 @@ def load(model: ZeroModel, directory: str | os.PathLike) -> Any:
     the set is of another model or optimizer; FileNotFoundError if there is no set.
     """
     _end_last_saving(model)
+    _check_tensors(model)
     directory, group = Path(directory), model.group
     manifest, *others = together(group, lambda: read_manifest(directory))
     for rank, other in enumerate(others, 1):
@@ -189,6 +192,15 @@ def _raise(errors):
         raise OSError(errors[0])
 
 
+def _check_tensors(model):
+    """Raise TypeError for extra states of modules that are no tensors."""
+    values = state.here(model).items()
+    if other := [f"{key} is a {type(value).__name__}" for key, value in values if not isinstance(value, torch.Tensor)]:
+        raise TypeError(
+            f"{', '.join(other)}, and files hold tensors; have get_extra_state return one, or save model.state_dict()"
+        )
+
+
 def _description(model):
     """What a set and the model that takes it over must have in common: ``{what: shape or name}``."""
     trained, aliases = state.trained_shapes(model), state.trained_aliases(model)
@@ -213,7 +225,7 @@ def _manifest(model, extra):
             for name, start, stop in vector.layout.pieces(rank):
                 pieces.setdefault(name, []).append([rank, start, stop])
     states = {
-        key: "sharded" if value.dim() else "one"
+        key: "sharded" if is_sharded(value) else "one"
         for vector in model.vectors()
         for key, value in _states(vector, model).items()
     }
@@ -223,7 +235,14 @@ def _manifest(model, extra):
 
 
 def _states(vector, model):
-    return {"parameter": vector.master.detach(), **model.optimizer.state.get(vector.master, {})}
+    states = model.optimizer.state.get(vector.master, {})
+    for key, value in states.items():
+        if not isinstance(value, torch.Tensor):
+            raise TypeError(
+                f"the state {key!r} of {type(model.optimizer).__name__} is {value!r}, and files hold tensors; have the "
+                "optimizer keep it as one, such as torch.tensor(0.0), or save optimizer_state_dict()"
+            )
+    return {"parameter": vector.master.detach(), **states}
 
 
 def _shards(model):
@@ -234,7 +253,8 @@ def _shards(model):
         with vector.home.loaded(vector):
             for name, start, stop in vector.layout.pieces(vector.group.rank()):
                 for key, value in _states(vector, model).items():
-                    tensors[f"{key}/{name}"] = value[begin : begin + stop - start] if value.dim() else value.clone()
+                    piece = value[begin : begin + stop - start] if is_sharded(value) else value.clone()
+                    tensors[f"{key}/{name}"] = piece
                 begin += stop - start
     return tensors
 

@@ -127,7 +127,7 @@ class Gatherer:
         self._open = False  # inside ``all_whole``
         self.owes_backward = False  # whether the last forward pass ended with an error, where others go on
         self._saving: list[ExitStack] = []  # what ends with each forward pass of a unit that is running
-        self._hooks = [p.register_hook(saved.before_gradient(unit)) for p, unit in self._unit_of.items()]
+        self._hooks = [saved.before_gradient(unit, p) for p, unit in self._unit_of.items()]
         self._on_calls: dict[Module, list[Any]] = {}
         for each, unit in of_module.items():
             unit.reshard()

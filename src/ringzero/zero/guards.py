@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from ringzero.data_parallel.structure import Structure
+from ringzero.data_parallel.vector import is_held
 from ringzero.zero.gone import InShards
 from ringzero.zero.vector import ShardedVector
 
@@ -19,6 +20,26 @@ def check_options(mixed_precision: torch.dtype | None, bucket_cap_mb: float, tra
         raise ValueError(f"bucket_cap_mb is {bucket_cap_mb!r}; give a positive number of MiB")
 
 
+def refuse_shared_memory(model: Any) -> None:
+    """Raise ValueError, with two names, if a trained parameter lies in memory of another parameter or of a buffer.
+
+    Vectors have other memory, so the two would part: what is written to one would not be in the other any more.
+    """
+    named = [*model.module.named_parameters(), *model.module.named_buffers()]
+    strided = [(name, t) for name, t in named if t.layout is torch.strided and t.numel()]
+    reach: list[tuple[str, torch.Tensor]] = []  # those whose memory goes as far as where the next one begins
+    for name, tensor in sorted(strided, key=lambda each: _span(each[1])):
+        reach = [each for each in reach if _span(each[1])[1] > tensor.data_ptr()]
+        for other, first in reach:
+            if not model.trained.keys().isdisjoint((name, other)) and _overlap(first, tensor):
+                raise ValueError(
+                    f"{other} and {name} lie in the same memory, and a {type(model).__name__} gives each memory of its "
+                    "own, so they would not be the same any more; make them one parameter, as module.b.weight = "
+                    "module.a.weight does, or give one of them a clone()"
+                )
+        reach.append((name, tensor))
+
+
 def heed_program(model: Any, step: bool = False) -> None:
     """Forget the gradients that the program forgot, and raise RuntimeError where a step would not be what it means.
 
@@ -30,6 +51,18 @@ def heed_program(model: Any, step: bool = False) -> None:
             "inside join gradients were forgotten without the ranks that are out of data; call the zero_grad() of "
             f"the {type(model).__name__}, not of its module"
         )
+
+
+def check_gradients(model: Any) -> None:
+    """Raise RuntimeError, with a name, for gradients of the program's own in which it would look for the mean."""
+    with torch._C.DisableTorchFunctionSubclass():
+        named = [each for vector in model.vectors() for each in vector.parameters.items()]
+        own = [(name, p) for name, p in named if p.grad is not None and not isinstance(p.grad, InShards)]
+        if names := [name for name, parameter in own if is_held(parameter)]:
+            raise RuntimeError(
+                f"the program holds the gradient of {', '.join(names)}, such as in one buffer for all gradients, and "
+                f"would not find the mean there: a {type(model).__name__} has it in shards. Leave grad to backward()"
+            )
 
 
 def check_unchanged(model: Any) -> None:
@@ -94,6 +127,26 @@ def no_optimizer(model: Any) -> TypeError:
     )
 
 
+# ---- of tensors
+
+
+def _span(tensor: torch.Tensor) -> tuple[int, int]:
+    """Addresses of the first byte and after the last one."""
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()
+
+
+def _overlap(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Whether tensors share a number; the memory of ``first`` begins where that of ``second`` does, or before."""
+    apart, rest = divmod(second.data_ptr() - first.data_ptr(), first.element_size())
+    if rest or first.element_size() != second.element_size():
+        return True
+    ends = max(_span(first)[1], _span(second)[1]) - first.data_ptr()
+    taken = torch.zeros(ends // first.element_size(), dtype=torch.bool)
+    taken.as_strided(first.shape, first.stride()).fill_(True)
+    return bool(taken.as_strided(second.shape, second.stride(), apart).any())
+
+
 # ---- of one vector
 
 
@@ -138,9 +191,8 @@ def _changed(vector: ShardedVector) -> list[str]:
     These are not views of ``whole`` any more, or were written to in place while another copy, the master or this
     rank's own shard, is the one that counts.
     """
-    here = vector.whole.untyped_storage().data_ptr()
     with torch._C.DisableTorchFunctionSubclass():  # ``Gone`` would look at each access
-        moved = [name for name, p in vector.parameters.items() if p.untyped_storage().data_ptr() != here]
+        moved = [name for name, p in vector.parameters.items() if not vector.is_in_place(name, p)]
         return [*moved, *(name for name in _overwritten(vector) if name not in moved)]
 
 

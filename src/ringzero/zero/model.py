@@ -45,6 +45,7 @@ from ringzero.zero.optimizers import (
     as_module,
     call_model_instead,
     check_optimizer,
+    check_same,
     refuse_other_optimizers,
     sharded_keys,
 )
@@ -59,8 +60,8 @@ class ZeroModel(Replica):
 
     After ``backward`` the shard of the mean gradient waits for ``step``. What is in ``parameter.grad`` then raises
     RuntimeError, with the way out, whatever is done with it; ``module.zero_grad()`` forgets the gradient. The optimizer
-    over the shards is ``model.optimizer``; schedulers take it. Its ``step``, ``zero_grad`` and ``add_param_group`` are
-    the model's.
+    over the shards is ``model.optimizer``; schedulers take it. Its ``step``, ``zero_grad``, ``add_param_group``,
+    ``state_dict`` and ``load_state_dict`` are the model's: all ranks call them, and a state is whole.
 
     ``groups``           parameter groups as torch's optimizers take them, dicts with "params"
     ``mixed_precision``  ``torch.bfloat16`` or ``float16``: module and messages are in it, the optimizer steps what was
@@ -98,6 +99,7 @@ class ZeroModel(Replica):
         module, groups = as_module(module, groups)
         refuse_other_optimizers(ZeroModel)
         super().__init__(module, unused=unused, broadcast_buffers=broadcast_buffers, group=group)
+        guards.refuse_shared_memory(self)
         self.unused, self.find_unused, self.mixed_precision = unused, find_unused, mixed_precision
         self.optimizer_of = partial(optimizer, **options)
         self.groups = cut.grouped(self, groups, self.trained)
@@ -127,6 +129,8 @@ class ZeroModel(Replica):
             self.frozen = Frozen(named, mixed_precision, self.group, self._each_rank_s_own)
         groups_of_masters = [own | {"params": cut.masters(names, vectors)} for names, own in self.groups]
         self.optimizer = self.optimizer_of(groups_of_masters)  # type: ignore[call-arg]
+        check_same(self.optimizer, self.group)
+        self.steps = 0  # how many were made
         self.steps_now = False  # whether the optimizer is called by the model itself
         call_model_instead(self.optimizer, self)
         self.attach()
@@ -143,6 +147,10 @@ class ZeroModel(Replica):
         Ranks that use different units come to a reduction after different gathers. Then each would wait for the other.
         """
         return self.gatherer is not None and self.find_unused
+
+    @property
+    def whole_weights(self) -> dict[str, Parameter]:
+        return self.trained if "parameters" in self.keeps_whole else {}
 
     def _transport(self, group: dist.ProcessGroup, reduces: bool = True, gathers: bool = True) -> Transport:
         """How vectors travel in ``group``, to reduce them, to gather them or both."""
@@ -165,6 +173,9 @@ class ZeroModel(Replica):
         self.owe_nothing()
         self.inside_nodes_forward = self.no_sync_inside_nodes
         guards.check_unchanged(self)
+        if torch.is_grad_enabled():
+            guards.check_gradients(self)
+        stepping.heed_masters(self)
         if self.mixed_precision is not None:
             args, kwargs = tree_map(self._cast, (args, kwargs))
         return super().forward(*args, **kwargs)

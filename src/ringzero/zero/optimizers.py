@@ -7,9 +7,11 @@ from typing import Any
 from weakref import ref
 
 import torch
+import torch.distributed as dist
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from ringzero.data_parallel.hooked import replica_of
+from ringzero.record.eager import not_compiled
 from ringzero.zero.matrices import embeddings_of, split
 from ringzero.zero.muon import Muon
 
@@ -120,7 +122,12 @@ def sharded_keys(make: Callable[[list[dict]], torch.optim.Optimizer], group: dic
     if isinstance(optimizer, Muon):
         return optimizer.sharded_states(optimizer.param_groups[0])
     optimizer.step()
-    return {key for key, value in optimizer.state[vector].items() if value.dim()}
+    return {key for key, value in optimizer.state[vector].items() if is_sharded(value)}
+
+
+def is_sharded(state: Any) -> bool:
+    """Whether a state of an optimizer has a number for each element; others are tensors of one number, or numbers."""
+    return isinstance(state, torch.Tensor) and state.dim() > 0
 
 
 @cache
@@ -142,7 +149,35 @@ def refuse_other_optimizers(sharded: type) -> None:
     register_optimizer_step_pre_hook(check)
 
 
-MODELS = ("step", "zero_grad", "add_param_group")  # methods that a program calls of the optimizer and means the model
+def check_same(optimizer: torch.optim.Optimizer, group: dist.ProcessGroup) -> None:
+    """Raise ValueError, on every rank, naming the first option of parameter groups in which ranks differ.
+
+    Each rank steps its own shards, so they would be stepped in different ways.
+    """
+    mine = {"the optimizer": type(optimizer).__name__}
+    for place, own in enumerate(optimizer.param_groups):
+        values = {key: value.tolist() if isinstance(value, torch.Tensor) else value for key, value in own.items()}
+        plain = {key: value for key, value in values.items() if isinstance(value, int | float | str | tuple | list)}
+        mine |= {f"{key} of parameter group {place}": repr(value) for key, value in plain.items() if key != "params"}
+    everyone: list[dict[str, str]] = [{}] * group.size()
+    dist.all_gather_object(everyone, mine, group=group)
+    for rank, theirs in enumerate(everyone):
+        for key in {**everyone[0], **theirs}:
+            if theirs.get(key) != everyone[0].get(key):
+                raise ValueError(
+                    f"{key} is {everyone[0].get(key)} on rank 0 and {theirs.get(key)} on rank {rank}, and each rank "
+                    "steps its own shards; have a schedule decide alike on every rank, such as by the mean of the "
+                    "ranks' losses"
+                )
+
+
+MODELS = {  # methods that a program calls of the optimizer -> those of the model that it means
+    "step": "step",
+    "zero_grad": "zero_grad",
+    "add_param_group": "add_param_group",
+    "state_dict": "optimizer_state_dict",
+    "load_state_dict": "load_optimizer_state_dict",
+}
 
 
 def call_model_instead(optimizer: torch.optim.Optimizer, model: Any) -> None:
@@ -158,8 +193,9 @@ def call_model_instead(optimizer: torch.optim.Optimizer, model: Any) -> None:
                 )
             if model.steps_now:
                 return getattr(type(optimizer), name)(optimizer, *args, **kwargs)
-            return getattr(model, name)(*args, **kwargs)
+            return getattr(model, MODELS[name])(*args, **kwargs)
 
+        not_compiled(call, what_it_calls_too=True)
         return MethodType(call, optimizer)  # as schedulers expect of ``step``, which they wrap
 
     for name in MODELS:

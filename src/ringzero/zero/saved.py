@@ -5,7 +5,6 @@ to autograd. But something may leave the unit by another way, such as an attribu
 beside the parameter, so that it must have its size.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary, ref
 
@@ -19,16 +18,19 @@ def remember(unit: Any, memory: torch.Tensor) -> None:
     _unit_in[memory.untyped_storage()._cdata] = unit
 
 
-def before_gradient(unit: Any) -> Callable[[torch.Tensor], None]:
-    """A hook on its parameters, which does not keep it alive."""
-    weak = ref(unit)
+def before_gradient(unit: Any, parameter: torch.nn.Parameter) -> Any:
+    """A hook on one of its parameters, frozen or not, which does not keep the unit alive. Returns its handle."""
+    weak, is_trained = ref(unit), parameter.requires_grad
 
     def hook(_gradient: torch.Tensor) -> None:
         unit = weak()
         if unit is not None:
             unit.gatherer.before_backward(unit)
 
-    return hook
+    try:
+        return parameter.requires_grad_(True).register_hook(hook)  # torch takes none on what is frozen
+    finally:
+        parameter.requires_grad_(is_trained)
 
 
 class Saved(NamedTuple):

@@ -4,6 +4,7 @@ Both load into a plain module and torch optimizer, and theirs load here. All ran
 and each rank gets all of the state.
 """
 
+import copy
 from functools import partial
 
 import torch
@@ -11,7 +12,10 @@ import torch
 from ringzero.collectives import all_gather, broadcast
 from ringzero.collectives.run import device_of
 from ringzero.zero.gone import readable
+from ringzero.zero.optimizers import is_sharded
 from ringzero.zero.together import together
+
+EXTRA = "_extra_state"  # the last part of a key of what a module's get_extra_state returns
 
 
 def state_dict(model):
@@ -36,10 +40,14 @@ def untrained(model, sharded=True):
 
 
 def take_untrained(model, key, value):
-    """Have what is not trained and whole, a buffer or a frozen parameter, be ``value``."""
+    """Have what is not trained and whole, a buffer, a frozen parameter or an extra state, be ``value``."""
     if model.frozen is not None:
         model.frozen.take(_names(model, model.frozen.names).get(key), value)
-    here(model)[key].copy_(value)
+    owner, _, name = key.rpartition(".")
+    if name == EXTRA:  # which a module makes anew when it is asked
+        model.module.get_submodule(owner).set_extra_state(value)
+    else:
+        here(model)[key].copy_(value)
 
 
 def here(model):
@@ -72,8 +80,8 @@ def load_state_dict(model, state, strict=True, assign=False):
         raise TypeError(f"strict is {strict}, and all ranks take over all; give model.state_dict() | state")
     shapes, ours = trained_shapes(model) | frozen_shapes(model), here(model)
     aliases = trained_aliases(model) | frozen_aliases(model)
-    fits = {key: shapes[aliases[key]] if key in aliases else tuple(value.shape) for key, value in ours.items()}
-    together(model.group, lambda: check_fit(fits, {key: tuple(value.shape) for key, value in state.items()}))
+    fits = {key: shapes[aliases[key]] if key in aliases else _shape(key, value) for key, value in ours.items()}
+    together(model.group, lambda: check_fit(fits, {key: _shape(key, value) for key, value in state.items()}))
     for key in ours.keys() - aliases:
         take_untrained(model, key, state[key])
 
@@ -91,7 +99,7 @@ def optimizer_state_dict(model):
     for vector in model.vectors():
         with model.home.loaded(vector):
             for key, value in model.optimizer.state.get(vector.master, {}).items():
-                values = whole(vector, value) if value.dim() else {name: value.clone() for name in vector.parameters}
+                values = whole(vector, value) if is_sharded(value) else of_each(vector, value)
                 for name in vector.parameters:
                     states.setdefault(number[name], {})[key] = values[name]
     groups = [
@@ -131,12 +139,17 @@ def load_optimizer_state_dict(model, state):
     model.home.update(model.vectors(), take)
 
 
+def of_each(vector, value):
+    """A state that is no shard, such as a step count, as that of each parameter."""
+    return {name: copy.deepcopy(value) for name in vector.parameters}
+
+
 def _states_of(vector, keys, given):
     def read(key, name, start, stop):
         return given(name)[key].reshape(-1)[start:stop]
 
     first = given(next(iter(vector.parameters)))
-    return {key: shard(vector, partial(read, key)) if key in keys else value.clone() for key, value in first.items()}
+    return {k: shard(vector, partial(read, k)) if k in keys else copy.deepcopy(v) for k, v in first.items()}
 
 
 def whole(vector, shard):
@@ -188,6 +201,11 @@ def _names(model, named):
     """``{key of the module's state_dict: name}`` of parameters that have one of the names ``named``."""
     names = {parameter: name for name, parameter in model.module.named_parameters() if name in named}
     return {key: names[p] for key, p in model.module.named_parameters(remove_duplicate=False) if p in names}
+
+
+def _shape(key, value):
+    """As far as it must fit: an extra state is the module's own affair."""
+    return "there" if key.rpartition(".")[2] == EXTRA else tuple(value.shape)
 
 
 def load_groups(optimizer, groups):

@@ -6,9 +6,11 @@ from typing import Any
 
 import torch
 
+from ringzero.data_parallel.in_order import is_compared
 from ringzero.data_parallel.replica import Replica
 from ringzero.zero import guards, state
 from ringzero.zero.muon import Muon
+from ringzero.zero.optimizers import check_same
 from ringzero.zero.vector import ShardedVector
 
 
@@ -53,6 +55,9 @@ def _step(model: Any) -> None:
     model.heed_program(step=True)
     model.heed_data()
     guards.check_may_step(model)
+    model.steps += 1
+    if model.steps > 1 and is_compared(model.steps):  # the first time it was when the model was made
+        check_same(model.optimizer, model.group)
     for vector in () if model.home.delayed else model.vectors():
         vector.master.grad = None
     model.steps_now = True
@@ -80,6 +85,16 @@ def share(model: Any) -> None:
         vector.bring_up_to_date()
         if "parameters" in model.keeps_whole:
             vector.gather()
+        vector.version_of_master = vector.master._version
+
+
+def heed_masters(model: Any) -> None:
+    """Share what the program wrote to the optimizer's parameters, as who clamps those of its groups. So did all ranks.
+
+    A step that goes on by itself writes there, too.
+    """
+    if not model.home.delayed and any(v.master._version != v.version_of_master for v in model.vectors()):
+        model.share()
 
 
 @contextmanager

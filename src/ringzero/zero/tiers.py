@@ -2,6 +2,7 @@
 
 from ringzero.zero.file import File
 from ringzero.zero.model import ZeroModel
+from ringzero.zero.optimizers import is_sharded
 
 TIERS = ("device", "host", "file")
 
@@ -14,7 +15,7 @@ def resident(model: ZeroModel) -> dict[str, int]:
     """
     held: dict[str, dict[int, int]] = {tier: {} for tier in TIERS}
     for vector in (*model.vectors(), *model.frozen_shards.vectors):
-        states = [value for value in model.optimizer.state.get(vector.master, {}).values() if value.dim()]
+        states = [value for value in model.optimizer.state.get(vector.master, {}).values() if is_sharded(value)]
         on_device = [t for t in (vector.whole, vector.gradient, vector.of_node, vector.secondary) if t is not None]
         for tier, tensor in [*(("device", t) for t in on_device), *vector.home.sizes(vector, states)]:
             storage = tensor.untyped_storage()

@@ -15,7 +15,7 @@ from ringzero.record.memory import label
 from ringzero.zero.gone import InShards, give_back, take_away
 from ringzero.zero.sharding import Layout
 from ringzero.zero.transport import Transport
-from ringzero.zero.watched import end_watch, may_be_written, watch
+from ringzero.zero.watched import Master, end_watch, may_be_written, watch
 
 
 class ShardedVector(Vector):
@@ -54,12 +54,15 @@ class ShardedVector(Vector):
         self.shard = home.shard(self.whole[self.owned], own_shard)
         self.own_shard = own_shard
         self.master = home.master(original[self.owned], self.shard)
+        self.master.__class__ = Master
         self.mark_of_master: InShards | None = None
         self.master_has_own_memory = own_shard or not _share_memory(self.master, self.whole)
         self.secondary: torch.Tensor | None = None
         self.used = False  # whether a gradient came since ``forget_gradient``, on this rank or on another
         self._nothing = self.whole.new_empty(0)
         self._arriving: Done | None = None  # a gather that is on its way
+        views = self.layout.views(self.whole)
+        self._places = {name: (view.storage_offset(), view.stride()) for name, view in views.items()}
         self._note_versions()
         self._show_whole()
         if self.master_has_own_memory and not own_shard:
@@ -229,6 +232,13 @@ class ShardedVector(Vector):
             give_back(self.parameters[name])
             self.parameters[name].data = view
 
+    def is_in_place(self, name: str, parameter: Parameter) -> bool:
+        """Whether ``parameter``, which has the ``name``, is where this vector has put it."""
+        here = self._nothing if self._is_empty else self.whole
+        if parameter.untyped_storage().data_ptr() != here.untyped_storage().data_ptr():
+            return False
+        return self._is_empty or (parameter.storage_offset(), parameter.stride()) == self._places[name]
+
     def unshard(self) -> None:
         """Begin to gather ``whole``, in memory that is taken for it."""
         self.whole.untyped_storage().resize_(self.whole.nbytes)
@@ -282,6 +292,7 @@ class ShardedVector(Vector):
 
     def _note_versions(self) -> None:
         self.versions = {name: parameter._version for name, parameter in self.parameters.items()}
+        self.version_of_master = self.master._version
 
 
 def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:

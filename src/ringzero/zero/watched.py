@@ -31,6 +31,18 @@ class Watched(Parameter):
         return plain.as_subclass(Watched) if sys._getframe(1).f_code is Parameter.__new__.__code__ else plain
 
 
+class Master(Parameter):
+    """What an optimizer steps: its version counts writes to ``data``, too, as in ``p.data.clamp_(-1, 1)``."""
+
+    @property
+    def data(self) -> torch.Tensor:
+        return torch.Tensor.detach(self)
+
+    @data.setter
+    def data(self, value: torch.Tensor) -> None:
+        _data.__set__(self, value)
+
+
 def watch(parameter: Parameter) -> None:
     """Notice who asks for ``data`` of ``parameter`` from now on, unless it is of a class of the program's own."""
     if type(parameter) is Parameter:
