@@ -7,12 +7,11 @@ a notebook needs.
 from ringzero_course.lab.claims import traffic
 from ringzero_course.lab.claims.answers import counts, entry, gives, one_of, seal, sealed
 from ringzero_course.lab.claims.collectives import all_of, everyone_has_the_sum, returns_a_view
-from ringzero_course.lab.claims.values import close, close_by_name, equal, number, numbers, same
+from ringzero_course.lab.claims.values import close, equal, number, numbers, same
 
 __all__ = [
     "all_of",
     "close",
-    "close_by_name",
     "counts",
     "entry",
     "equal",

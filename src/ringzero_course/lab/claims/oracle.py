@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ringzero_course.lab.claims.values import close_by_name, same
+from ringzero_course.lab.claims.values import close, same
 from ringzero_course.lab.runs import Claim, Run
 
 Values = dict[str, dict[str, torch.Tensor]]
@@ -36,14 +36,14 @@ def is_right(
                 return f"on rank {rank} there are {len(got)} {group}, expected {len(right)}"
             got = dict(zip(right, got, strict=True))
         for name, expected in right.items():
-            why = expected.numel() and close_by_name("", [got], {name: expected}, tolerance, rank)
+            why = expected.numel() and close(name, [got.get(name)], [expected], tolerance, rank)
             if not why:
                 continue
             for words, wrong in mistakes(run, rank).items() if mistakes else ():
                 instead = wrong.get(group, {}).get(name)
-                if instead is not None and not close_by_name("", [got], {name: instead}, tolerance):
+                if instead is not None and not close("", [got.get(name)], [instead], tolerance):
                     return f"on rank {rank} {name} {words}"
-            return why.replace("  ", " ") + hint
+            return why + hint
         return None
 
     def claim(run):

@@ -17,7 +17,7 @@ import torch.distributed as dist
 from ringzero_course.lab.claims.collectives import all_of, given
 from ringzero_course.lab.claims.oracle import Values, in_one_process, in_order, is_right, nothing_said
 from ringzero_course.lab.claims.traffic import operations_are
-from ringzero_course.lab.claims.values import close_by_name
+from ringzero_course.lab.claims.values import close
 from ringzero_course.lab.harness.training import Model, batch, loss_of, numbers
 from ringzero_course.lab.runs import Run
 from ringzero_course.lab.specification import of, other_ranks
@@ -55,9 +55,11 @@ def mean_is_that_of_the_whole_batch(run: Run) -> str | None:
     """The mean over the ranks of gradients and losses is that of the whole batch."""
     model, (x, y) = Model(run.option("seed")), batch(run.option("seed"), run.option("samples"))
     right = _loss_and_gradients(model, (model(x) - y).square().mean())
-    mean = {name: sum(report.values[name] for report in run.reports) / run.world_size for name in right}
-    why = close_by_name("the mean of", [mean], right)
-    return why and why.removeprefix("on rank 0 ")
+    for name, whole in right.items():
+        mean = sum(report.values[name] for report in run.reports) / run.world_size
+        if why := close(f"the mean of {name}", [mean], [whole]):
+            return why.removeprefix("on rank 0 ")
+    return None
 
 
 @given(mean_is_that_of_the_whole_batch)
