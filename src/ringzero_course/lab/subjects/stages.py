@@ -170,8 +170,8 @@ def is_lean(stage: int) -> Claim:
         if stage > 1:
             keeps = f"gradients that were reduced are kept; {hint}"
             yield "after the backward pass", held["backward"] - start, shard + slack, keeps
-            more, most = peaks["backward"] - start - shard, 4.5 if stage == 2 else 5.0
-            yield "during the backward pass, beside its shards,", more, most * layer, hint
+            more = peaks["backward"] - start - shard  # of a layer: what is added up, divided, checked, received
+            yield "during the backward pass, beside its shards,", more, 6 * layer, hint
 
     return given(as_one_process)(holds_at_most(limits))
 
