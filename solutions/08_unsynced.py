@@ -357,9 +357,9 @@ check.score()
 #
 # Write `gossip`. It returns a new tensor of the shape and type of `x`, also where nothing comes, and leaves `x` and
 # `weights` as they were. `weights` may be any rows that sum to 1, symmetric or not; a weight may be below 0. A rank may
-# have no neighbours. Send `x` itself, and only to those who need it. The calls you need are `dist.P2POp` with
-# `dist.isend` and `dist.irecv`, and one `dist.batch_isend_irecv`, which may not be given an empty list. (With
-# `dist.send` first on every rank, small messages pass on gloo, and NCCL waits for ever.)
+# have no neighbours. Send `x` in the type that it has, and only to those who need it. The calls you need are
+# `dist.P2POp` with `dist.isend` and `dist.irecv`, and one `dist.batch_isend_irecv`, which may not be given an empty
+# list. (With `dist.send` first on every rank, small messages pass on gloo, and NCCL waits for ever.)
 
 
 # %% nbgrader={"grade_id": "gossip", "solution": true}

@@ -261,7 +261,7 @@ def checkpointed(function, *inputs):
 # ==== checkpoint_without_fork
 """Sets the generator for the second run, and leaves it there."""
 # caught by: test_checkpointed
-# says: the next random number is off
+# says: the next random number is
 # %% checkpointed: changed
 # -         with torch.enable_grad(), torch.random.fork_rng():
 # +         with torch.enable_grad():

@@ -94,6 +94,15 @@
 # +             all_gather(flat.whole)
 # +             adamw(flat.shard, self.gradients[i], self.states[i])
 
+# ==== zero1_appends
+"""Appends the shards to a list that has a place for each layer already."""
+# caught by: test_Zero1
+# says: there are 20 gradients of 10 layers: that of layer i is gradients[i]
+# %% Zero1: changed
+# -         self.gradients = [mean_gradient(flat) for flat in self.flats]
+# +         for flat in self.flats:
+# +             self.gradients.append(mean_gradient(flat))
+
 # ==== zero1_order_by_rank
 """Each rank begins with another layer, so that not all work on the same one: their all-gathers do not meet."""
 # caught by: test_Zero1
@@ -120,6 +129,35 @@
 # %% Zero1: changed
 # -         self.states = [{} for _ in self.flats]
 # +         type(self).states = [{} for _ in self.flats]
+
+# ==== zero1_states_begin_anew
+"""AdamW's numbers are not kept from one step to the next."""
+# caught by: test_Zero1
+# says: is what AdamW gives whose numbers begin anew in each step
+# %% Zero1: changed
+# -             adamw(flat.shard, self.gradients[i], self.states[i])
+# +             self.states[i] = {}
+# +             adamw(flat.shard, self.gradients[i], self.states[i])
+
+# ==== zero2_complete_with_its_first_parameter
+"""Takes the first parameter of a layer for the last one that gets a gradient, as it is in one Linear."""
+# caught by: test_Zero2
+# says: the shard of the gradient of layers.1
+# %% Zero2: changed
+# -             for p in flat.parameters:
+# -                 p.register_post_accumulate_grad_hook(lambda p, i=i: self.gradient_ready(i))
+# +             flat.parameters[0].register_post_accumulate_grad_hook(lambda p, i=i: self.gradient_ready(i))
+# @@
+# -         if any(p.grad is None for p in flat.parameters):
+# -             return
+
+# ==== zero2_last_pass_alone
+"""A second backward pass takes the place of the first."""
+# caught by: test_Zero2
+# says: is that of the last backward pass alone
+# %% Zero2: changed
+# -         self.gradients[i] = shard if self.gradients[i] is None else self.gradients[i] + shard
+# +         self.gradients[i] = shard
 
 # ==== zero2_averages_the_passes
 """The mean of the passes, where their sum was to be stepped."""

@@ -159,6 +159,15 @@ def kept(i, stages, micro_batches):
 # -         charges[last] += times[last] - statistics.median(others)
 # +         charges[last] += times[last] - min(others)
 
+# ==== late_by_its_own_collectives
+"""Averages over the collectives in which that rank is last, not over all."""
+# caught by: test_straggler
+# says: returned (3, 1.0), and there is no straggler
+# %% straggler: changed
+# -     if charges[rank] < 0.6 * sum(charges) or charges[rank] < worth * len(enters):
+# +     often = sum(times.index(max(times)) == rank for times in enters)
+# +     if charges[rank] < 0.6 * sum(charges) or charges[rank] < worth * often:
+
 # ==== late_first_collective_left_out
 """The first collective warms up."""
 # caught by: test_straggler

@@ -54,7 +54,7 @@
 # ==== local_not_after_the_last
 """Steps that are left over after the last h are never averaged."""
 # caught by: test_local_sgd
-# says: after 7 steps the vector of parameters is off by
+# says: after step 7 the vector of parameters is off by
 # %% local_sgd: changed
 # -         if step % h == 0 or step == len(batches):
 # +         if step % h == 0:
@@ -95,7 +95,7 @@
 # ==== outer_without_momentum
 """A plain step along the mean change: the momentum is not there."""
 # caught by: test_OuterStep
-# says: is that of a step without momentum
+# says: is x less λ·Δ alone
 # %% OuterStep: changed
 # -             velocity.mul_(self.momentum).add_(change)
 # -             start.sub_(self.lr * (change + self.momentum * velocity))

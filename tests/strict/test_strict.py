@@ -312,6 +312,21 @@ def a_read_on_another_stream():
     x.add_(1)
 
 
+def summed_in_inference_mode(asynchronous):
+    with torch.inference_mode():
+        x = torch.ones(4)
+        work = dist.all_reduce(x, async_op=asynchronous)
+    if asynchronous:
+        work.wait()
+    return x
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_results_come_where_inference_mode_is_over(asynchronous):
+    for x in launch(summed_in_inference_mode, asynchronous, world_size=2, device="strict").returns:
+        assert x.tolist() == [2.0] * 4
+
+
 def test_a_read_that_nothing_waited_for_is_still_a_race():
     with pytest.raises(RankError, match="add_ .* writes a tensor that mul .* on another stream, may still read"):
         launch(a_read_on_another_stream, world_size=1, device="strict")

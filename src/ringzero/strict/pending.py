@@ -109,9 +109,13 @@ def _over(_: Tensors) -> tuple[Traffic, Callable[[], Tensors]]:
 
 
 def own_view(tensor: torch.Tensor) -> torch.Tensor:
-    """The same memory, with a version of its own: to write there is no in-place operation for autograd."""
-    empty = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-    return empty.set_(tensor.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
+    """The same memory, with a version of its own: to write there is no in-place operation for autograd.
+
+    What inference mode makes may be written in that mode only, and results may be copied when the program has left it.
+    """
+    with torch.inference_mode(False):
+        empty = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+        return empty.set_(tensor.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
 
 
 def same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -45,6 +45,9 @@ def of(**settings: Any) -> Callable[[Callable[..., Rows]], Callable[..., Rows]]:
     return with_settings
 
 
+MANY = 10**6  # seeds that may be drawn
+
+
 def other_ranks(draw: random.Random) -> tuple[int, ...]:
     """Three numbers of ranks for hidden cases: 1, and two of 2 to 5."""
     return (1, *draw.sample((2, 3, 4, 5), 2))

@@ -1,10 +1,11 @@
-"""The scale is that of torch's own clip_grad_norm_, without a branch; whole tensors are gathered one by one."""
+"""The scale is that of torch's own clip_grad_norm_, behind a barrier; whole tensors are gathered one by one."""
 
 
 # %% clip
 def clip(shards, max_norm):
     norms = torch.stack([torch.linalg.vector_norm(shard) for shard in shards])
     total = (norms**2).sum().reshape(1)
+    dist.barrier()
     dist.all_reduce(total, op=dist.ReduceOp.SUM)
     norm = total**0.5
     scale = torch.clamp(max_norm / (norm + 1e-6), max=1.0)

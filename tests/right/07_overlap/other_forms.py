@@ -105,4 +105,4 @@ def backward_pass(layers, cap):
 
 # %% plan
 def plan(nodes):
-    return {"data": nodes // 4, "tensor": 8, "pipeline": 4}
+    return {"data": nodes / 4, "tensor": 8, "pipeline": 4}

@@ -42,6 +42,7 @@ class OuterStep:
             self.v[i] = self.momentum * self.v.get(i, torch.zeros_like(delta)) + delta
             self.x[i] = self.x[i] - self.lr * (delta + self.momentum * self.v[i])
             p.data = self.x[i].clone()
+        dist.barrier()
 
 
 # %% ErrorFeedback

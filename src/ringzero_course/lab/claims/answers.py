@@ -9,13 +9,13 @@ import math
 from collections.abc import Callable, Collection
 from typing import Any
 
-from ringzero_course.lab.claims.values import number, numbers, one_value
+from ringzero_course.lab.claims.values import FP32, number, numbers, one_value
 from ringzero_course.lab.runs import Claim
 
 WHOLE = 1e-4  # so near to a whole number, relative to it, a float is that number
 
 
-def gives(what: str | tuple[str, ...], formula: Callable, tolerance: float = 1e-9) -> Claim:
+def gives(what: str | tuple[str, ...], formula: Callable, tolerance: float = FP32) -> Claim:
     """A claim: called with the same arguments, the function returns what ``formula`` does.
 
     That is one number, named ``what`` in the reason, or several where ``what`` is a tuple of names.

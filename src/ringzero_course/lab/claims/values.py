@@ -66,6 +66,7 @@ def _count(wrong, numel):
     return f"{len(wrong)} of {numel} elements, from {first} to {last}"
 
 
+FP32 = 1e-6  # relative: so near is a right value where some of its factors are fp32, which is torch's default
 UNWRITTEN = 1e6  # times the largest right value: no mistake in a formula is that far off
 
 
@@ -117,7 +118,7 @@ def one_value(got: Any) -> Any:
     return got.item() if hasattr(got, "item") and hasattr(got, "shape") and math.prod(got.shape) == 1 else got
 
 
-def number(what: str, got: object, expected: float, tolerance: float = 1e-9) -> str | None:
+def number(what: str, got: object, expected: float, tolerance: float = FP32) -> str | None:
     """Why the number ``got`` is not ``expected`` within the relative ``tolerance``, or None."""
     got = one_value(got)
     if isinstance(got, bool) or not isinstance(got, (int, float)):
@@ -145,7 +146,7 @@ def _ratio(what, got, expected):
     return f" ({factor:.3g} times it{unit})"
 
 
-def numbers(names: tuple[str, ...], got: object, expected: Sequence[float], tolerance: float = 1e-9) -> str | None:
+def numbers(names: tuple[str, ...], got: object, expected: Sequence[float], tolerance: float = FP32) -> str | None:
     """Why ``got`` is not a pair (or more) of the numbers ``expected``, named one by one by ``names``; or None."""
     if hasattr(got, "tolist"):  # a tensor or an array
         got = got.tolist()

@@ -27,13 +27,24 @@ class Mark(torch.autograd.Function):
         return gradient, None, None
 
 
+class Two(nn.Module):
+    """Two matrices with a tanh between them. That which is used last is registered first."""
+
+    def __init__(self, first):
+        super().__init__()
+        self.last, self.first = nn.Linear(first.out_features, first.out_features), first
+
+    def forward(self, x):
+        return self.last(torch.tanh(self.first(x)))
+
+
 class Model(nn.Module):
     """Linear layers from 6 inputs over the widths ``hidden`` to 3 outputs, and three buffers of different kinds.
 
     ``seed``     of parameters and buffers; they are made on the CPU, so the same on every device
     ``frozen``   numbers of layers that are not trained
     ``tied``     two layers that have one weight between them
-    ``double``   layers of two matrices, with a tanh between them
+    ``double``   layers of two matrices
     ``skipped``  layers that are not used: on no rank, or on odd ranks only with ``skipped_on_odd``
     ``buffer_in`` layers that have one more buffer, which they share
     ``gain``     whether there is one more parameter, a single number in no layer
@@ -54,8 +65,7 @@ class Model(nn.Module):
             self.register_buffer("shift", torch.rand(OUTPUTS), persistent=False)
             self.register_buffer("count", torch.randint(1000, ()))
             for i in double:
-                width = self.layers[i].out_features
-                self.layers[i] = nn.Sequential(self.layers[i], nn.Tanh(), nn.Linear(width, width))
+                self.layers[i] = Two(self.layers[i])
             seen = torch.rand(4)
             for i in buffer_in:
                 self.layers[i].register_buffer("seen", seen)
@@ -96,6 +106,10 @@ def loss_of(forward: Callable, number: int, rank: int, ranks: int) -> torch.Tens
     """The mean squared error over a rank's part of batch ``number``; all ranks' parts have one size."""
     x, y = batch(number, SAMPLES * ranks)
     return (forward(x[rank::ranks], rank) - y[rank::ranks]).square().mean()
+
+
+def end_to_end(tensors: list[torch.Tensor]) -> torch.Tensor:
+    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
 
 
 def numbers(shape: tuple, seed: int) -> torch.Tensor:

@@ -10,9 +10,9 @@ from ringzero_course.lab.claims.collectives import all_of
 from ringzero_course.lab.claims.oracle import in_one_process, is_right, same_bits, stays
 from ringzero_course.lab.harness import returned
 from ringzero_course.lab.harness.training import numbers
-from ringzero_course.lab.specification import of
+from ringzero_course.lab.specification import MANY, of
 from ringzero_course.lab.subjects.plain import on_paper
-from ringzero_course.lab.subjects.unsynced import MANY, gradient, hands_over, on_ranks
+from ringzero_course.lab.subjects.unsynced import gradient, hands_over, on_ranks
 
 # ---- 5. top_k_mean
 
@@ -153,7 +153,7 @@ def counted(n, *, size, seed, quiet=()):
 
 @of(harness=vote, uses=("pack_signs", "unpack_signs"), built_from=("all_gather",))
 def majority(check):
-    below = "; bit i % 8 of byte i // 8 is 1 unless number i is below 0, which -0.0 is not"
+    below = "; bit i % 8 of byte i // 8 is 1 unless number i is below 0, which -0.0 is not; bits left over are 0"
     packs = all_of(is_right(counted, "packed", hint=below), is_right(counted, "unpacked"))
     votes = is_right(counted, "voted", hint="; where as many ranks say 1 as -1 it is 1")
     sends = hands_over("bytes", lambda run: math.ceil(run.option("size") / 8))

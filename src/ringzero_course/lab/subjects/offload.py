@@ -15,13 +15,12 @@ from ringzero_course.lab.claims.oracle import holds_at_most, in_one_process, is_
 from ringzero_course.lab.claims.order import END, out_of_order
 from ringzero_course.lab.harness import returned
 from ringzero_course.lab.harness.training import numbers
-from ringzero_course.lab.specification import of
+from ringzero_course.lab.specification import MANY, of
 from ringzero_course.lab.subjects.plain import on_paper
 from ringzero_course.lab.tiers import Tiers
 from ringzero_course.lab.unaided import FORMATS, unaided
 
 OWN = "ringzero.zero", "ringzero.costs", FORMATS  # where the library has what the lab asks for
-MANY = 10**6  # seeds that may be drawn
 
 
 # ---- 1. What is where
@@ -162,7 +161,7 @@ def alone(n, optimizer=torch.optim.AdamW, **options):
 as_adamw = is_right(
     alone,
     "parameters",
-    hint="; the fp32 masters are stepped, and go on as they are",
+    hint="; right is AdamW(masters, **adamw) in fp32, with the gradients of this step, and no master is ever rounded",
     mistakes=lambda run, rank: {
         "is that of torch's Adam, whose decay goes into the gradient": alone(run, rank, optimizer=torch.optim.Adam)
     },

@@ -68,7 +68,7 @@ def they_cross_there(run: Run) -> str | None:
     size, more, less = run.returned[0], (other_rounds - rounds) * alpha, (share - other_share) * beta
     if more * less <= 0:
         return None if size is None else f"returned {size!r}, not None: the two do not cross above 0"
-    return number("the size", size, more / less, 1e-6)
+    return number("the size", size, more / less)
 
 
 @on_paper(they_cross_there)

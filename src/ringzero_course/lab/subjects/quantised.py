@@ -9,8 +9,8 @@ from ringzero_course.lab.claims.oracle import in_one_process, same_bits, stays
 from ringzero_course.lab.harness import returned
 from ringzero_course.lab.harness.training import numbers
 from ringzero_course.lab.runs import LIBRARY, part
-from ringzero_course.lab.specification import of
-from ringzero_course.lab.subjects.offload import MANY, OWN
+from ringzero_course.lab.specification import MANY, of
+from ringzero_course.lab.subjects.offload import OWN
 from ringzero_course.lab.unaided import unaided
 
 

@@ -17,12 +17,11 @@ from torch import nn
 from torch.nn import functional
 
 from ringzero_course.lab.claims.collectives import all_of
-from ringzero_course.lab.claims.values import close, far_off
+from ringzero_course.lab.claims.values import FP32, close, far_off
 from ringzero_course.lab.runs import LIBRARY, Claim, Run
 from ringzero_course.lab.specification import of
 from ringzero_course.lab.subjects import hangs
 
-TOLERANCE = 1e-9  # of the largest element: what another order of summation changes is far below
 IGNORED = -100  # the label of a place without a token
 TEMPERATURE = 0.2
 ANY = (LIBRARY, "all_reduce", "all_gather", "broadcast", "reduce", "gather", "scatter", "reduce_scatter", "all_to_all")
@@ -351,7 +350,7 @@ def as_one_process(oracle: Callable, *mistakes: tuple[dict, str]) -> Claim:
         got = [report.parameters for report in run.reports]
 
         def off_from(right: torch.Tensor) -> str | None:
-            return close("the model", got, [right] * len(got), TOLERANCE)
+            return close("the model", got, [right] * len(got), FP32)
 
         if (rank := next((r for r, each in enumerate(got) if each.isnan().any()), None)) is not None:
             return f"on rank {rank} the model has NaN in it: a step was taken with a gradient that has NaN"
@@ -377,8 +376,7 @@ def begin_alike(run: Run) -> str | None:
 
 
 def _as_rank_0(what, got):
-    why = close(what, got, [got[0]] * len(got), TOLERANCE)
-    return None if why is None else f"{why.split(';')[0].replace('is off by', 'differs from that on rank 0 by')}"
+    return close(f"{what} differs from that on rank 0: it", got, [got[0]] * len(got), FP32)
 
 
 def trains(harness: Callable, oracle: Callable, cases: tuple[dict, ...], *mistakes: tuple[dict, str]) -> Callable:
@@ -504,7 +502,7 @@ def own_masks(run: Run) -> str | None:
 
 def same_again(run: Run) -> str | None:
     for rank, report in enumerate(run.reports):
-        if far_off("", report.again, report.parameters, TOLERANCE):
+        if far_off("", report.again, report.parameters, FP32):
             return f"called again with the same seed, rank {rank} ends with another model: no run can be repeated"
     return None
 
