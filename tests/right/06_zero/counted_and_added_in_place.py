@@ -1,4 +1,13 @@
-"""Counts the parameters that are ready, and adds each pass to the shard that is there."""
+"""Counts the parameters that are ready, adds each pass to the shard that is there, and looks for NaN on the way."""
+
+
+# %% mean_gradient
+def mean_gradient(flat):
+    vector = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).view(-1) for p in flat.parameters])
+    assert torch.isfinite(vector).all()
+    for p in flat.parameters:
+        p.grad = None
+    return reduce_scatter(vector).clone() / dist.get_world_size()
 
 
 # %% Zero2
