@@ -447,6 +447,11 @@ def test_a_copy_is_no_view():
     assert "what rank 0 returns begins at element 1 of its tensor, and its chunk at 0" in why
 
 
+def test_what_cannot_be_returned_is_named_by_the_place_that_a_student_knows():
+    why = reason_of(lambda tensor: (tensor, torch.nn.Linear(1, 1)), claims.everyone_has_the_sum)
+    assert "raised TypeError: the returned value[1] is a torch.nn.modules.linear.Linear; a rank returns" in why
+
+
 def leaves_rank_1_out(tensor):
     dist.all_reduce(tensor.zero_() if dist.get_rank() == 1 else tensor)
 

@@ -119,6 +119,7 @@ def _plainly(message):
         return "a rank sends to itself, or receives from itself, which gloo cannot do"
     if types := _TYPE_OF_GRADIENT.search(message):
         return f"the new .grad is {types[1].lower()}, its parameter is {types[2].lower()}: give both one dtype"
+    message = message.replace("value['returned']", "value")  # its place in the report is no student's affair
     return one_line(_GLOO_PLACE.sub("", message))
 
 
