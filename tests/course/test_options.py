@@ -540,7 +540,8 @@ def commands(command=cli.main, path="ringzero"):
         context = click.Context(command)
         for name in command.list_commands(context):
             yield from commands(command.get_command(context, name), f"{path} {name}")
-    yield path, [each.opts[-1] for each in command.params if isinstance(each, click.Option)]
+    options = [each.opts for each in command.params if isinstance(each, click.Option)]
+    yield path, [name for names in options for name in names if name.startswith("--") or len(names) == 1]
 
 
 def options_of(module):
