@@ -59,13 +59,14 @@ def the_root_has_every_chunk(run: Run) -> str | None:
 
 def _has_every_chunk(run, what, got, expected, first_rank=0, cause=None):
     """As ``equal``; says whose chunk is in the place of another rank's."""
-    why = equal(what, got, expected, first_rank, cause)
+    if (why := equal(what, got, expected, first_rank, cause)) is None:
+        return None
     for rank, (mine, right) in enumerate(zip(got, expected, strict=True), first_rank):
         if not isinstance(mine, torch.Tensor) or mine.shape != right.shape:
             return why
         for place, other in permutations(range(run.world_size), 2):
             here, theirs = run.part(mine, place), run.part(right, other)
-            if why and here.numel() and torch.equal(here, theirs.to(here.dtype)):
+            if here.numel() and torch.equal(here, theirs.to(here.dtype)):
                 return f"on rank {rank} {what} has rank {other}'s chunk in the place of rank {place}'s"
     return why
 
