@@ -387,9 +387,13 @@ BAD = {
         lambda rz: rz.reduce(torch.zeros(3, dtype=torch.float8_e4m3fn), 1),
         r"op='sum' is not computed for torch.float8_e4m3fn on cpu .* convert the tensor, such as",
     ),
-    "a loss with a graph": (
-        lambda rz: rz.all_reduce((torch.ones(2, requires_grad=True) * 2).sum()),
+    "a loss that is reduced before its backward pass": (
+        lambda rz: rz.all_reduce((torch.ones(2, requires_grad=True) * 2).sum()).backward(),
         r"all_reduce works in place on memory, which autograd does not see, .* Pass tensor.detach\(\), or take",
+    ),
+    "activations with a graph": (
+        lambda rz: rz.all_to_all(torch.ones(2), torch.ones(2, requires_grad=True) * 2),
+        r"all_to_all works in place on memory, which autograd does not see, .* Pass tensor.detach\(\), or take",
     ),
     "a tensor without numbers": (
         lambda rz: rz.broadcast(torch.ones(2, device="meta")),
@@ -460,6 +464,21 @@ def call_bad(name):
 def test_bad_input_is_named(name):
     with pytest.raises(RankError, match=BAD[name][1]):
         launch(call_bad, name)
+
+
+def a_loss_after_its_backward_pass():
+    import ringzero
+
+    weight = torch.ones(2, requires_grad=True)
+    loss = (weight * (dist.get_rank() + 1)).sum()
+    loss.backward()
+    ringzero.all_reduce(loss, "avg")
+    assert torch.equal(weight.grad, torch.full((2,), dist.get_rank() + 1.0))
+    return float(loss)
+
+
+def test_a_loss_may_be_averaged_to_be_printed():
+    assert launch(a_loss_after_its_backward_pass, device="strict").returns == [3.0, 3.0]
 
 
 HALF_BOUND = {torch.float16: 2**-9, torch.bfloat16: 2**-6}  # of the largest: N - 1 sums, each rounded, N <= 5

@@ -9,6 +9,8 @@ from ringzero.collectives.run import REDUCE
 from ringzero.collectives.schedule import chunk_bounds
 from ringzero.collectives.torchs import is_lazy
 
+RETURN_IT = ("all_reduce", "all_gather", "reduce", "broadcast", "gather")  # the tensor that they were given
+
 
 def checked(name, tensor, op, group):
     """The tensor as one flat view and the group, or an error that says what to do."""
@@ -23,12 +25,9 @@ def checked(name, tensor, op, group):
         )
     if tensor.is_meta:
         raise ValueError(f"{name} takes a tensor with numbers; this one is on the meta device")
-    if tensor.grad_fn is not None and torch.is_grad_enabled():
-        raise ValueError(
-            f"{name} works in place on memory, which autograd does not see, and this tensor was computed from others "
-            "that require gradients: they would get gradients as if no other rank were there. Pass tensor.detach(), or "
-            "take torch.distributed.nn.functional for gradients through a collective"
-        )
+    has_graph = tensor.grad_fn is not None and torch.is_grad_enabled()
+    if has_graph and name not in RETURN_IT:
+        raise ValueError(_Unseen.SENTENCE.format(name))
     if is_lazy(tensor):
         raise ValueError(
             f"{name} works in place on memory, and that of this tensor holds the conjugates or the negatives of its "
@@ -46,7 +45,30 @@ def checked(name, tensor, op, group):
             f"op={op!r} is not computed for {tensor.dtype} on {tensor.device.type} ({why_not}); convert the tensor, "
             "such as with .float()"
         )
-    return tensor.detach().view(-1), member(name, group)
+    flat, group = tensor.detach().view(-1), member(name, group)
+    if has_graph:
+        _Unseen.apply(tensor, name)
+    return flat, group
+
+
+class _Unseen(torch.autograd.Function):
+    """The tensor, as it is, in whose graph a backward pass now stops: a loss that was reduced may still be printed."""
+
+    SENTENCE = (
+        "{} works in place on memory, which autograd does not see, and its tensor was computed from others that "
+        "require gradients: they would get gradients as if no other rank were there. Pass tensor.detach(), or take "
+        "torch.distributed.nn.functional for gradients through a collective"
+    )
+
+    @staticmethod
+    def forward(ctx, tensor, name):
+        ctx.name = name
+        ctx.mark_dirty(tensor)
+        return tensor
+
+    @staticmethod
+    def backward(ctx, *_):
+        raise RuntimeError(_Unseen.SENTENCE.format(ctx.name))
 
 
 @cache

@@ -85,7 +85,7 @@ def on_ranks(pickled: bytes, job: Job, warm: bool = True) -> Ranks:
         job = replace(job, threads=max(1, (os.cpu_count() or 1) // job.world_size))
     with _lock:
         if warm:
-            ranks = pool.acquire(job.world_size, pickled)
+            ranks = pool.acquire(job.world_size, pool.may_optimize(pickled))
             try:
                 return running.run(ranks, pickled, job)
             finally:

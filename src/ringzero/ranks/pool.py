@@ -32,15 +32,24 @@ START_SECONDS = 600.0  # far above what torchrun takes on a busy machine; one th
 GOODBYE_SECONDS = 5.0  # for a worker to end what its call started
 _current: "Pool | None" = None  # the pool of this process
 OF_OPTIMIZERS = "torch._dynamo"  # what an optimizer's first step imports, in a second; it makes forks slower
-MAY_OPTIMIZE = (b"optim", b"ringzero.zero", b"ringzero.unsynced")  # words of a pickled job that may have such a step
+# In a pickled job that may have such a step: torch.optim as a whole string or in one, as names are pickled. A docstring
+# may well speak of optimizers.
+MAY_OPTIMIZE = (b"\x8c\x05optim\x94", b"torch.optim", b"ringzero.zero", b"ringzero.unsynced")
 imports = [*warm_rank.WARM]  # what ranks of new pools have imported before they are forked
 
 
-def acquire(world_size: int, pickled: bytes = b"") -> "Pool":
-    """This process's pool, if it lives, has at least ``world_size`` ranks and what the job imports, else a new one."""
+def may_optimize(pickled: bytes) -> bool:
+    """Whether an optimizer may step in a job, by what it is made of."""
+    return any(word in pickled for word in MAY_OPTIMIZE)
+
+
+def acquire(world_size: int, optimizers: bool = False) -> "Pool":
+    """This process's pool, if it lives, has at least ``world_size`` ranks and what they are to import; else a new one.
+
+    ``optimizers``: the ranks' interpreters have imported what an optimizer's step imports.
+    """
     global _current
-    before = _current is not None and _current.optimizers
-    optimizers = before or any(word in pickled for word in MAY_OPTIMIZE)
+    optimizers = optimizers or (_current is not None and _current.optimizers)
     if _current is not None and (
         _current.world_size < world_size or _current.optimizers < optimizers or not _current.alive()
     ):

@@ -38,10 +38,10 @@ from ringzero_course.grading.settle import add_error
 ENGINE = "ringzero-grading"
 STUDENT, TESTS, RANKS = "student", "tests", "ranks"  # folders: of the kernels' files, and of all that ranks write
 INTERRUPT_SECONDS = 5  # how long an interrupted cell has to stop before the kernel is killed
-# Where all ranks of checks would import the same thing, they start with it. ``words``: what the lab's jobs speak of.
+# Where all ranks of checks would import the same thing, they start with it.
 RANKS_FOR_CHECKS = """from ringzero.ranks import pool, warm_rank
 warm_rank.import_once(["ringzero_course.lab.checks"])
-pool.acquire(1, {words!r})
+pool.acquire(1, optimizers={optimizers})
 del pool, warm_rank"""
 ANSWER_SECONDS = 30  # for a kernel between two cells to say that it is there
 LAST_RESORT_SECONDS = 30  # after the notebook's time, for a kernel that keeps its reader from looking at the clock
@@ -121,8 +121,8 @@ class GradingClient(CarefulClient):
                 self.km, self.kc = self._tests
                 self._seal()
                 if any(utils.is_grade(cell) and "Check(" in cell.source for cell in self.nb.cells):
-                    words = b"optim" if any("optim." in cell.source for cell in self.nb.cells) else b""
-                    self._run_silently(RANKS_FOR_CHECKS.format(words=words))  # meanwhile the student's cells run
+                    optimizers = any("optim." in cell.source for cell in self.nb.cells)
+                    self._run_silently(RANKS_FOR_CHECKS.format(optimizers=optimizers))  # while students' cells run
                 self.km, self.kc = self._students
             self.papermill_execute_cells()
         finally:
