@@ -1,6 +1,7 @@
 """The benchmark runs, checks its own results and prints nccl-tests' columns. Its times are reported, never asserted."""
 
 import json
+import os
 import re
 
 import pytest
@@ -42,7 +43,8 @@ def test_all_collectives_in_rows_and_columns(tmp_path):
     for collective in ALGORITHMS:
         assert f"# {collective}, 3 ranks" in done.output
         mine = [row for row in rows if re.match(f"{collective}[ ,]", row["name"])]
-        beside = [row for row in mine if row["peer"] is not None]
+        beside = [row for row in mine if row["metric"] in ("time", "busbw")]
+        assert {row["metric"] for row in mine} >= {"CPU", f"{cores()} cores busy"}
         assert {row["peer_name"] for row in beside} == {"gloo", "gloo, calmed too"}
         assert len(beside) == (2 if collective == "barrier" else 3 * 2)
         for row in beside:
@@ -81,7 +83,7 @@ def test_every_collective_is_checked(monkeypatch):
 
 
 def line(size, seconds, collective="all_reduce", algorithm="ring", world_size=4):
-    forms = {OUT_OF_PLACE: Timing(2 * seconds, 0), IN_PLACE: Timing(seconds, 0)}
+    forms = {OUT_OF_PLACE: Timing(2 * seconds, 2.0, 0), IN_PLACE: Timing(seconds, 2.0, 0)}
     return Line(collective, world_size, size, "auto", algorithm, forms)
 
 
@@ -111,8 +113,19 @@ def test_times_that_follow_the_model_are_predicted():
 
 def test_busbw_as_nccl_tests_has_it():
     """33554432 B all-reduced in 2943.25 us: the line of nccl-tests' README, two ranks, both 11.40 GB/s."""
-    algbw, busbw = line(33554432, 2943.25e-6, world_size=2).bandwidths(Timing(2943.25e-6, 0))
+    algbw, busbw = line(33554432, 2943.25e-6, world_size=2).bandwidths(Timing(2943.25e-6, 2.0, 0))
     assert (round(algbw / 1e9, 2), round(busbw / 1e9, 2)) == (11.40, 11.40)
+
+
+def cores():
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def test_the_cpus_seconds_stand_beside_the_peers():
+    """Those of all ranks, and which part that is of the time of all cores."""
+    pair = line(2**20, 4.0 / cores()), line(2**20, 8.0 / cores())
+    rows = [(row["metric"], row["ours"], row["peer"]) for row in collectives._cpu_beside(*pair)]
+    assert rows == [("CPU", 2e3, 2e3), (f"{cores()} cores busy", pytest.approx(50), pytest.approx(25))]
 
 
 @pytest.mark.parametrize(

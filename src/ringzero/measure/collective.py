@@ -26,20 +26,21 @@ ROOT = 0
 FORMS = {"all_to_all": (OUT_OF_PLACE,), "barrier": (IN_PLACE,)}  # the others have both
 
 
-Samples = dict[tuple[str, str], tuple[list[float], int]]
+Samples = dict[tuple[str, str], tuple[list[float], list[float], int]]
 
 
 def measure(collective: str, size: int, algorithms: Sequence[str], backend: str) -> Samples:
     """Time ``collective`` on a float32 buffer of ``size`` bytes, on each rank of the default group.
 
-    Returns ``{(implementation, form): (seconds of each iteration on its slowest rank, wrong elements on all ranks)}``.
+    Returns ``{(implementation, form): (seconds, cpu, wrong)}``: of each iteration the seconds on its slowest rank and
+    the CPU's seconds of all ranks, their kernels' and gloo's threads included; and the wrong elements on all ranks.
     Implementations are our ``algorithms``, the backend's own by the backend's name, and on Linux gloo's as ``CALMED``.
     """
     case = _Case.of(collective, size // 4, dist.new_group(backend=backend))  # launch's own group records
     peers = (backend, CALMED) if backend == "gloo" and hasattr(os, "SCHED_BATCH") else (backend,)
     keys = [(name, form) for name in (*algorithms, *peers) for form in FORMS.get(collective, (OUT_OF_PLACE, IN_PLACE))]
 
-    def once(key: tuple[str, str]) -> float:
+    def once(key: tuple[str, str]) -> tuple[float, float]:
         implementation, form = key
         turns.prepare(is_ours=implementation != backend)
         return case.seconds(form, None if implementation in peers else implementation)
@@ -48,8 +49,8 @@ def measure(collective: str, size: int, algorithms: Sequence[str], backend: str)
     for key in keys:
         once(key)
         wrong[key] = case.wrong()
-    seconds = turns.in_turns(keys, once, ITERATIONS, WARM_UP, MINIMUM, SECONDS)
-    return {key: (seconds[key], wrong[key]) for key in keys}
+    taken = turns.in_turns(keys, once, ITERATIONS, WARM_UP, MINIMUM, SECONDS)
+    return {key: ([each for each, _ in taken[key]], [cpu for _, cpu in taken[key]], wrong[key]) for key in keys}
 
 
 @dataclass(frozen=True)
@@ -77,16 +78,18 @@ class _Case:
         slices = (chunk, brings.get(collective, whole), gets.get(collective, whole))
         return cls(collective, group, source, expected, source.clone(), *slices)
 
-    def seconds(self, form: str, algorithm: str | None) -> float:
-        """What one call takes on the slowest rank; ``algorithm`` is None for the backend's own."""
+    def seconds(self, form: str, algorithm: str | None) -> tuple[float, float]:
+        """What one call takes on the slowest rank, and of all ranks' CPUs; ``algorithm`` is None for the backend's."""
         self.buffer.copy_(self.source) if form == IN_PLACE else self.buffer.fill_(-1)
         input = self.buffer if form == IN_PLACE else self.source
         dist.barrier()
         _synchronise()
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         self._ours(algorithm, input) if algorithm else PEERS[self.collective](self, self.buffer, input)
         _synchronise()
-        return on_slowest(time.perf_counter() - start)
+        seconds, of_cpus = time.perf_counter() - start, torch.tensor(time.process_time() - cpu, dtype=torch.float64)
+        dist.all_reduce(of_cpus)
+        return on_slowest(seconds), float(of_cpus)
 
     def wrong(self) -> int:
         """How many elements on all ranks are not what they must be."""

@@ -5,9 +5,13 @@ measured as it comes, and once more with a batch thread ("calmed"), to show how 
 
 For each collective, algorithm and number of ranks, alpha and beta are fitted to every second size. The alpha-beta model
 (``costs.page.alpha_beta``) then predicts all of them; its errors at the sizes between are what counts.
+
+The CPU's seconds stand beside each time. On one machine the cores copy every byte into the kernel and out of it. Where
+they are busy all the time, as with more ranks than cores, no order of messages is faster than the copies.
 """
 
 import itertools
+import os
 import statistics
 from dataclasses import dataclass, replace
 
@@ -29,9 +33,13 @@ ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
 @dataclass(frozen=True)
 class Timing:
-    """``seconds``: the median over iterations, each as long as its slowest rank. ``wrong``: elements, on all ranks."""
+    """``seconds``: the median over iterations, each as long as its slowest rank. ``wrong``: elements, on all ranks.
+
+    ``cpu``: seconds of all ranks' CPUs, the median too.
+    """
 
     seconds: float
+    cpu: float
     wrong: int
 
 
@@ -74,7 +82,7 @@ def rows(collectives=tuple(known.ALGORITHMS), algorithms=("auto",), world_sizes=
          backend=None):  # fmt: skip
     """Every collective beside the backend's own (gloo, NCCL), in nccl-tests' columns.
 
-    Rows: busbw (of a barrier, time) beside each peer; then the errors of the predictions.
+    Rows: busbw (of a barrier, time) beside each peer, and the CPU's seconds; then the errors of the predictions.
     """
     device = device or {named: device for device, named in BACKENDS.items()}.get(backend, "cpu")
     if backend not in (None, BACKENDS[device]):
@@ -86,6 +94,7 @@ def rows(collectives=tuple(known.ALGORITHMS), algorithms=("auto",), world_sizes=
         for ours, peer in itertools.product(found, found):
             if ours.algorithm and not peer.algorithm and ours.size == peer.size:
                 yield _beside(ours, peer)
+                yield from _cpu_beside(ours, peer)
         for line in found:  # of the sizes that were not fitted to
             if line.predicted and not line.fitted:
                 errors.append(100 * line.error)
@@ -110,8 +119,8 @@ def _measured(collective, world_size, size, algorithms, device):
     arguments = (collective, size, ours, BACKENDS[device])
     measured = launch(measure, *arguments, world_size=world_size, device=device, timeout=TIMEOUT).returns[0]
     forms = {}
-    for (implementation, form), (samples, wrong) in measured.items():
-        forms.setdefault(implementation, {})[form] = Timing(statistics.median(samples), wrong)
+    for (implementation, form), (seconds, cpu, wrong) in measured.items():
+        forms.setdefault(implementation, {})[form] = Timing(*map(statistics.median, (seconds, cpu)), wrong)
     algorithm = {name: chosen(collective, name, world_size, size)[0] for name in ours}
     return [Line(collective, world_size, size, name, algorithm.get(name), forms[name]) for name in forms]
 
@@ -159,12 +168,24 @@ def _cost(line):
 
 
 def _beside(ours, peer):
-    seconds = ours.timing.seconds, peer.timing.seconds
-    peer_name = "gloo, calmed too" if peer.implementation == CALMED else peer.implementation
+    seconds, peer_name = (ours.timing.seconds, peer.timing.seconds), _peer_name(peer)
     if ours.collective == "barrier":
         return runner.row(_name(ours), "time", seconds[0] * 1e6, seconds[1] * 1e6, peer_name, "us")
     busbw = [line.bandwidths(line.timing)[1] / 1e9 for line in (ours, peer)]
     return runner.row(_name(ours), "busbw", *busbw, peer_name, "GB/s", seconds[1] / seconds[0])
+
+
+def _cpu_beside(ours, peer):
+    """Rows: the CPU's seconds of all ranks, and how busy that made the cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cpu = [line.timing.cpu for line in (ours, peer)]
+    busy = [min(1.0, line.timing.cpu / line.timing.seconds / cores) for line in (ours, peer)]
+    for metric, unit, factor, values in (("CPU", "ms", 1e3, cpu), (f"{cores} cores busy", "%", 100, busy)):
+        yield runner.row(_name(ours), metric, *(factor * value for value in values), _peer_name(peer), unit)
+
+
+def _peer_name(peer):
+    return "gloo, calmed too" if peer.implementation == CALMED else peer.implementation
 
 
 def _name(line):
