@@ -98,19 +98,20 @@ def _trained(holder: Any, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
 def _compare_strangers(holder: Any, optimizer: torch.optim.Optimizer) -> None:
     """Raise RuntimeError if the ranks' gradients differ of parameters that no replica has.
 
-    It looks in the optimizer's first step, and when other parameters are trained than in the last.
+    It looks in the optimizer's first step, and when it steps other parameters than in the last. A message comes only
+    where there are such: without any, a rank may leave a step out, as after an error of its own.
     """
     steps = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
-    before, now = _looked_at.get(optimizer), [*map(id, steps), sum(len(each.trained) for each in replicas.values())]
-    _looked_at[optimizer] = now
-    if now != before:
-        names = {p: name for name, p in [*holder.module.named_parameters(), *holder.module.named_buffers()]}
-        shapes = {p: f"number {i} of the optimizer, of shape {tuple(p.shape)}" for i, p in enumerate(steps)}
-        strangers = {names.get(p, shapes[p]): p for p in steps if replica_of(p) is None}
-        for name in holder._each_rank_s_own:  # which other ranks do not have
-            strangers.pop(name, None)
-        if strangers:
-            _compare(holder, strangers, NO_REPLICA)
+    before, _looked_at[optimizer] = _looked_at.get(optimizer), [*map(id, steps)]
+    if _looked_at[optimizer] == before:
+        return
+    names = {p: name for name, p in [*holder.module.named_parameters(), *holder.module.named_buffers()]}
+    shapes = {p: f"number {i} of the optimizer, of shape {tuple(p.shape)}" for i, p in enumerate(steps)}
+    strangers = {names.get(p, shapes[p]): p for p in steps if replica_of(p) is None}
+    for name in holder._each_rank_s_own:  # which other ranks do not have
+        strangers.pop(name, None)
+    if strangers:
+        _compare(holder, strangers, NO_REPLICA)
 
 
 @torch.no_grad()
