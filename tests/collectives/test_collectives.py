@@ -391,6 +391,10 @@ BAD = {
         lambda rz: rz.all_reduce((torch.ones(2, requires_grad=True) * 2).sum()).backward(),
         r"all_reduce works in place on memory, which autograd does not see, .* Pass tensor.detach\(\), or take",
     ),
+    "one of several views with a graph": (
+        lambda rz: rz.all_reduce((torch.ones(2, requires_grad=True) * 2).unbind()[0]),
+        r"all_reduce works in place on memory, which autograd does not see, .* Pass tensor.detach\(\), or take",
+    ),
     "activations with a graph": (
         lambda rz: rz.all_to_all(torch.ones(2), torch.ones(2, requires_grad=True) * 2),
         r"all_to_all works in place on memory, which autograd does not see, .* Pass tensor.detach\(\), or take",

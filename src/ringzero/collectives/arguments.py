@@ -47,7 +47,10 @@ def checked(name, tensor, op, group):
         )
     flat, group = tensor.detach().view(-1), member(name, group)
     if has_graph:
-        _Unseen.apply(tensor, name)
+        try:
+            _Unseen.apply(tensor, name)
+        except RuntimeError:  # a view whose graph nobody may change, such as one of unbind's
+            raise ValueError(_Unseen.SENTENCE.format(name)) from None
     return flat, group
 
 
