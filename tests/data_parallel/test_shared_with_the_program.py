@@ -403,3 +403,83 @@ def test_a_buffer_that_autograd_saved_is_not_written_to_without_its_knowing():
     with pytest.raises(RankError, match="has been modified by an inplace operation") as error:
         launch(changed_on_rank_0_between_two_passes, world_size=2)
     assert error.value.rank == 1
+
+
+# ---- how parameters lie, what an optimizer steps, and modules that hold a replica
+
+
+def convolutions(laid_out):
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(36, 2))
+    if laid_out == "transposed":
+        module[3].weight = nn.Parameter(torch.randn(36, 2).T)
+    return module.to(memory_format=torch.channels_last) if laid_out == "channels_last" else module
+
+
+def steps_fused(make, laid_out):
+    module = convolutions(laid_out)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=0.1, fused=True)
+    model = make(module)
+    for step in range(3):
+        optimizer.zero_grad()
+        x = torch.randn(3, 2, 5, 5, generator=torch.Generator().manual_seed(10 * step + dist.get_rank()))
+        model(x).square().mean().backward()
+        optimizer.step()
+    return [p.detach().contiguous() for p in module.parameters()]
+
+
+@pytest.mark.parametrize("laid_out", ["channels_last", "transposed"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fused_step_is_right_however_parameters_lie(kind, laid_out):
+    right = launch(steps_fused, nn.parallel.DistributedDataParallel, laid_out).returns[0]
+    for found in launch(steps_fused, KINDS[kind], laid_out).returns:
+        torch.testing.assert_close(found, right)
+
+
+def test_ranks_whose_parameters_lie_in_other_ways_are_told_so():
+    def work():
+        return error_of(lambda: DistributedDataParallel(convolutions("channels_last" if dist.get_rank() else "")))
+
+    for said in launch(work).returns:
+        assert "the ranks' modules differ: rank 0 has 0.weight: (4, 2, 3, 3)" in said
+        assert "strides (18, 1, 6, 2)" in said
+
+
+def test_an_optimizer_in_the_pass_steps_nothing_of_others():
+    def work():
+        one, other = nn.Linear(2, 1), nn.Linear(3, 1)
+        optimizer = torch.optim.SGD([*one.parameters(), *other.parameters()], lr=0.1)
+        return error_of(lambda: DistributedDataParallel(one, optimizer=optimizer))
+
+    for said in launch(work).returns:
+        assert "optimizer steps 2 parameters that the Linear does not have, the first of shape (1, 3)" in said
+
+
+def test_a_scripted_module_is_averaged():
+    def work():
+        torch.manual_seed(0)
+        module = nn.Sequential(torch.jit.script(nn.Linear(3, 3)), nn.Linear(3, 1))
+        torch.manual_seed(dist.get_rank())
+        DistributedDataParallel(module)(torch.randn(2, 3)).sum().backward()
+        return module[0].weight.grad
+
+    one, other = launch(work).returns
+    torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_module_that_holds_a_replica_loads_what_it_saved(kind):
+    def work():
+        for held in (mlp(), nn.ModuleDict({"module": mlp()})):
+            model = KINDS[kind](held)
+            container, averaged = nn.ModuleDict({"g": model}), torch.optim.swa_utils.AveragedModel(model)
+            for each in (container, averaged):
+                saved = {key: value.clone() for key, value in each.state_dict().items()}
+                with torch.no_grad():
+                    for p in each.parameters():
+                        p.zero_()
+                each.load_state_dict(saved)
+                now = each.state_dict()
+                assert not [key for key, value in saved.items() if not torch.equal(now[key], value)]
+
+    launch(work)

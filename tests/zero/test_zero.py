@@ -17,7 +17,7 @@ from ringzero.costs.page import memory
 from ringzero.data_parallel import DistributedDataParallel
 from ringzero.record import recorded
 from ringzero.record.operation import bytes_sent
-from ringzero.zero import STAGES, GradScaler, ZeroStage3, save
+from ringzero.zero import STAGES, GradScaler, Host, ZeroStage3, save
 from ringzero.zero.gather import Unit
 from ringzero.zero.model import ZeroModel
 from ringzero.zero.plain import PLAIN
@@ -986,19 +986,23 @@ def outside_of_forward():
             lambda: weight.data.fill_(1.0),
             lambda: copy.deepcopy(model.module),
             lambda: model.module.state_dict(),
+            lambda: torch._foreach_norm(list(model.module.parameters())),
+            lambda: torch.cat([weight, weight]),
+            lambda: weight.T,
+            lambda: torch.nn.functional.linear(torch.ones(8), weight=weight),
         )
     ]
     with torch.no_grad():
         before = model.module[0](torch.ones(8))  # a unit on its own gathers itself
-    return said, [weight.numel(), *weight.shape], repr(weight), before.shape[0]
+    return said, [weight.numel(), *weight.shape, weight.ndim, weight.nbytes], repr(weight), before.shape[0]
 
 
 def test_what_is_not_gathered_cannot_be_used_and_has_its_size():
     for said, sizes, shown, width in launch(outside_of_forward).returns:
-        *_, copied, _ = said
+        copied = said[2]
         assert "a module in ZeroStage3 cannot be copied or pickled" in copied
         assert all("0.weight is used where it is not gathered" in each for each in said if each is not copied), said
-        assert sizes == [64, 8, 8]
+        assert sizes == [64, 8, 8, 2, 256]
         assert shown == "0.weight: (8, 8), not gathered"
         assert width == 8
 
@@ -1074,3 +1078,124 @@ def test_a_unit_may_recompute_what_it_holds():
     """It is gathered when a gradient reaches its output."""
     for two, three in launch(lambda: [recomputed_inside(stage) for stage in (2, 3)]).returns:
         close(three, two)
+
+
+# ---- hooks, states and modules of the program's own
+
+
+def averages_of_weights(make):
+    """Averages that a hook keeps of the weights after each step, and how often it was called."""
+    module = mlp()
+    model, kept, times = make(module), [p.detach().clone() for p in module.parameters()], []
+
+    def average(*_):
+        times.append(1)
+        for mine, p in zip(kept, module.parameters(), strict=True):
+            mine.lerp_(p.detach(), 0.1)
+
+    optimizer = model.optimizer
+    optimizer.register_step_post_hook(average)
+    for step in range(3):
+        x = torch.randn(4, 8, generator=torch.Generator().manual_seed(step))
+        model(x).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return kept, len(times)
+
+
+class InOneProcess:
+    def __init__(self, module):
+        self.module, self.optimizer = module, torch.optim.AdamW(module.parameters(), lr=0.1)
+
+    def __call__(self, x):
+        return self.module(x)
+
+
+@pytest.mark.parametrize("home", [None, Host])
+@pytest.mark.parametrize("stage", [1, 2])
+def test_a_hook_after_the_step_finds_all_weights_stepped_and_is_called_once(stage, home):
+    def work():
+        return averages_of_weights(
+            lambda module: STAGES[stage](module, torch.optim.AdamW, lr=0.1, home=home and home(), bucket_cap_mb=1e-4)
+        )
+
+    right, times = averages_of_weights(InOneProcess)
+    for kept, called in launch(work).returns:
+        torch.testing.assert_close(kept, right)
+        assert called == times
+
+
+def test_states_of_a_parameter_are_not_looked_for_among_those_of_shards():
+    def work():
+        model = STAGES[2](mlp(), torch.optim.AdamW, lr=0.1)
+        with pytest.raises(KeyError) as error:
+            model.optimizer.state[model.module[0].weight]
+        return str(error.value)
+
+    for said in launch(work).returns:
+        assert "the optimizer of a ZeroStage2 has no states of 0.weight" in said
+        assert "optimizer_state_dict()" in said
+
+
+class Hamiltonian(torch.nn.Module):
+    """Its output is a gradient with respect to its input, times a parameter of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1, bias=False))
+        self.scale = torch.nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, x):
+        x = x.detach().requires_grad_()
+        return self.scale * torch.autograd.grad(self.net(x).sum(), x, create_graph=True)[0]
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_a_gradient_inside_the_forward_pass(stage):
+    def steps(make):
+        torch.manual_seed(0)
+        module = Hamiltonian().double()
+        model = make(module)
+        for step in range(3):
+            x = torch.randn(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(step))
+            model(x).square().mean().backward()
+            model.optimizer.step()
+            model.optimizer.zero_grad()
+        return model
+
+    def work():
+        return steps(lambda module: STAGES[stage](module, torch.optim.AdamW, lr=0.1)).state_dict()
+
+    right = dict(steps(InOneProcess).module.state_dict())
+    for found in launch(work).returns:
+        torch.testing.assert_close(found, right)
+
+
+class SavesTransposed(torch.nn.Linear):
+    def _load_from_state_dict(self, state, prefix, *args):
+        super()._load_from_state_dict({**state, prefix + "weight": state[prefix + "weight"].T}, prefix, *args)
+
+
+@pytest.mark.parametrize("stage", [1, 3])
+def test_a_state_that_the_module_changes_on_its_way_is_refused_and_the_way_out_is_right(stage):
+    def work():
+        torch.manual_seed(0)
+        module = torch.nn.Sequential(SavesTransposed(4, 4))
+        before = module[0].weight.detach().clone()
+        module[0].register_state_dict_post_hook(
+            lambda _, state, prefix, *__: state.update({prefix + "weight": state[prefix + "weight"].T.clone()})
+        )
+        model = STAGES[stage](module, torch.optim.SGD, lr=0.1)
+        said = [awkward.error_of(model.state_dict), awkward.error_of(lambda: model.load_state_dict({}))]
+        with model.whole_parameters():
+            saved = {key: value.clone() for key, value in model.module.state_dict().items()}
+        assert torch.equal(saved["0.weight"], before.T)
+        with model.whole_parameters(write=True):
+            model.module.load_state_dict(saved)
+        with model.whole_parameters():
+            assert torch.equal(module[0].weight.detach(), before)
+        return said
+
+    for saves, loads in launch(work).returns:
+        assert "0, a SavesTransposed, saves its state by <lambda>" in saves
+        assert "0, a SavesTransposed, loads its state by _load_from_state_dict" in loads

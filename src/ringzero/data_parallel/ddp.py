@@ -75,6 +75,8 @@ class DistributedDataParallel(Replica):
         if compressor is not None:
             _check(compressor, algorithm, find_unused)
         super().__init__(module, unused=unused, broadcast_buffers=broadcast_buffers, group=group)
+        if optimizer is not None:
+            _check_steps_nothing_else(optimizer, module)
         self.bucket_cap_mb, self.algorithm, self.optimizer = bucket_cap_mb, algorithm, optimizer
         self.find_unused, self.compressor = find_unused, compressor
         self._with_data, self._is_sum = self.group.size(), compressor is None  # or a mean, and not an exact one
@@ -218,6 +220,17 @@ class DistributedDataParallel(Replica):
         self._travel, self._is_sum = by_hook(hook, state, self._in_order), False
         self.weights_may_differ = True  # as with torch's post_localSGD_hook, which averages among some ranks
         self.mean_over(self._with_data)
+
+
+def _check_steps_nothing_else(optimizer: torch.optim.Optimizer, module: Module) -> None:
+    """Raise ValueError for parameters of others: a step in the pass would take gradients that are not averaged yet."""
+    steps, own = (p for group in optimizer.param_groups for p in group["params"]), {*module.parameters()}
+    if others := [tuple(p.shape) for p in steps if p.requires_grad and p not in own]:
+        raise ValueError(
+            f"optimizer steps {len(others)} parameters that the {type(module).__name__} does not have, the first of "
+            f"shape {others[0]}, and would do so in the module's backward pass, before anybody averages their "
+            "gradients; leave `optimizer` out and call its step(), or give it the module's parameters alone"
+        )
 
 
 def _check(compressor: Compressor, algorithm: str | None, find_unused: bool) -> None:

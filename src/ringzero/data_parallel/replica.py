@@ -240,6 +240,14 @@ class Replica(Module):
         """Of the module, as if it were not wrapped."""
         return self.module.load_state_dict(*args, **kwargs)
 
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, *args: Any) -> None:
+        """Inside the ``load_state_dict`` of a module that holds this one: keys are as ``state_dict`` has them."""
+        inside = prefix + "module."
+        for key in [key for key in state_dict if key.startswith(prefix)]:
+            if not key.startswith(inside) or "module" in self.module._modules:
+                state_dict[inside + key.removeprefix(prefix)] = state_dict.pop(key)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
     @contextmanager
     def no_sync(self) -> Iterator[None]:
         """Backward passes inside only add gradients up on this rank; the next one outside synchronises the sum."""

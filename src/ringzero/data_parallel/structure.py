@@ -28,7 +28,7 @@ class Structure:
         return len(now) != len(self._held) or not all(map(is_, now, self._held))
 
     def _holds_now(self) -> list[Any]:
-        return [*chain.from_iterable(map(dict.values, self._dicts))]
+        return [*chain.from_iterable(each.values() for each in self._dicts)]
 
 
 none_compiled(Structure)

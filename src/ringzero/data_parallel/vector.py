@@ -29,20 +29,29 @@ def is_held(parameter: Parameter) -> bool:
     return any(now > alone for now, alone in zip(_holders(parameter), _NOBODY, strict=True))
 
 
+def _strides_without_gaps(tensor: torch.Tensor) -> tuple[int, ...]:
+    """The strides of ``tensor``, or without its gaps, where it has some."""
+    return torch.empty_like(tensor, device="meta").stride()
+
+
 class Vector:
     """``parameters``, all of one type and device, by name, and one 1-D buffer for the gradients of all of them.
 
     ``gradient``  the buffer, or None before ``hold_gradient``; each gradient in it is divided by ``ranks``, so that the
                   sum over the ranks is the mean
-    ``views``     ``{parameter: its part of the buffer, in the parameter's shape}``
+    ``views``     ``{parameter: its part of the buffer, in the parameter's shape}``, and in its strides: the fused
+                  optimizers step both as they lie, such as in channels_last. ``in_rows``: row after row instead
     ``missing``   parameters whose gradient has not come yet in this backward pass
     ``sparse``    those whose gradient came sparse
     ``held``      gradients that the program holds as well, where the mean goes, too
     """
 
+    in_rows = False
+
     def __init__(self, parameters: Mapping[str, Parameter], ranks: int):
         self.parameters, self.ranks = dict(parameters), ranks
         self._shapes = {p: p.shape for p in self.parameters.values()}  # a parameter may be empty later, in ZeRO stage 3
+        self._strides = {} if self.in_rows else {p: _strides_without_gaps(p) for p in self._shapes if p.dim() > 1}
         self.gradient: torch.Tensor | None = None
         self.views: dict[Parameter, torch.Tensor] = {}
         self.expect_gradients()
@@ -59,6 +68,7 @@ class Vector:
         self.gradient = torch.empty(sum(sizes), dtype=dtype or like.dtype, device=like.device)
         parts = self.gradient.split(sizes)
         self.views = {p: part.view(shape) for (p, shape), part in zip(self._shapes.items(), parts, strict=True)}
+        self.views |= {p: self.views[p].as_strided(self._shapes[p], strides) for p, strides in self._strides.items()}
         del parts
         self._references = self._held()
         return self.gradient

@@ -209,7 +209,7 @@ class Gatherer:
     def before_backward(self, unit: Unit) -> None:
         if running_backward() == NOT_BACKWARD:
             raise RuntimeError("what autograd saved in a unit of ZeroStage3 is there in a backward pass only")
-        if self._task != running_backward():
+        if self._task != running_backward() and not self._saving:  # or a forward pass runs, which asked for a gradient
             self._begin(forward=False)
         if not unit.is_there:
             self._need(unit)

@@ -19,8 +19,11 @@ _ABOUT_IT = {
     *(torch.Tensor.untyped_storage, torch.Tensor.requires_grad_, torch.Tensor.register_hook),
     torch.Tensor.register_post_accumulate_grad_hook,
 }
-_SIZES = {torch.Tensor.size, torch.Tensor.numel, torch.Tensor.nelement, torch.Tensor.dim, torch.Tensor.__len__}
-_shapes_of, _data_of = torch.Tensor.shape.__get__, torch.Tensor.data.__get__  # type: ignore[attr-defined]
+_SIZES = {
+    *(torch.Tensor.size, torch.Tensor.numel, torch.Tensor.nelement, torch.Tensor.dim, torch.Tensor.__len__),
+    *(getattr(torch.Tensor, name).__get__ for name in ("shape", "ndim", "nbytes")),
+}
+_VALUES = {getattr(torch.Tensor, name).__get__ for name in ("data", "T", "mT", "H", "mH", "real", "imag")}
 _readable = [False]
 
 
@@ -34,13 +37,14 @@ class Gone(Parameter):
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
         with torch._C.DisableTorchFunctionSubclass():
-            gone = next((each for each in args if isinstance(each, Gone)), None)
+            gone = next((each for each in tree_leaves((args, kwargs)) if isinstance(each, Gone)), None)
             if gone is None or _readable[0]:
                 return function(*args, **kwargs or {})
-            if function in _SIZES or function == _shapes_of:
-                return function(torch.empty(gone.whole_shape, device="meta"), *args[1:], **kwargs or {})
+            if function in _SIZES:
+                whole = torch.empty(gone.whole_shape, dtype=gone.dtype, device="meta")
+                return function(whole, *args[1:], **kwargs or {})
             is_property = getattr(function, "__name__", "") in ("__get__", "__set__", "__delete__")
-            if function in _ABOUT_IT or (is_property and function != _data_of):
+            if function in _ABOUT_IT or (is_property and function not in _VALUES):
                 return function(*args, **kwargs or {})
             raise RuntimeError(
                 f"{gone.name_in_module} is used where it is not gathered; ZeroStage3 has it whole only while the "

@@ -71,7 +71,7 @@ def check_unchanged(model: Any) -> None:
     if model.as_sharded.differs or model.has_unfrozen:
         now = dict(model.module.named_parameters())
         ours = {*model.trained, *model.unused}
-        if unfrozen := [name for name, p in now.items() if p.requires_grad and name not in ours]:
+        if unfrozen := [n for n, p in now.items() if p.requires_grad and n not in ours and p not in model._names]:
             raise RuntimeError(
                 f"{', '.join(unfrozen)} unfrozen since the model was sharded, so the optimizer has no shard of it; "
                 "call add_param_group for it on every rank"
@@ -82,8 +82,9 @@ def check_unchanged(model: Any) -> None:
     changed += [name for vector in (*model.vectors(), *model.frozen_shards.vectors) for name in _changed(vector)]
     if changed:
         raise RuntimeError(
-            f"{', '.join(changed)} changed since the model was sharded: replaced, or overwritten where the "
-            "optimizer has a copy; use load_state_dict for new values, or whole_parameters(write=True)"
+            f"{', '.join(changed)} changed since the model was sharded: replaced, renamed (as by pruning), or "
+            "overwritten where the optimizer has a copy; for new values use load_state_dict or "
+            "whole_parameters(write=True), for a new parameter or name shard the module again"
         )
 
 

@@ -61,7 +61,9 @@ class ZeroModel(Replica):
     After ``backward`` the shard of the mean gradient waits for ``step``. What is in ``parameter.grad`` then raises
     RuntimeError, with the way out, whatever is done with it; ``module.zero_grad()`` forgets the gradient. The optimizer
     over the shards is ``model.optimizer``; schedulers take it. Its ``step``, ``zero_grad``, ``add_param_group``,
-    ``state_dict`` and ``load_state_dict`` are the model's: all ranks call them, and a state is whole.
+    ``state_dict`` and ``load_state_dict`` are the model's: all ranks call them, and a state is whole. Its groups hold
+    shards, so nobody finds a parameter of the module, its shape or its norm there; ``groups`` gives some their own
+    options. Of a list of parameters there are no buffers, and each rank's stay its own.
 
     ``groups``           parameter groups as torch's optimizers take them, dicts with "params"
     ``mixed_precision``  ``torch.bfloat16`` or ``float16``: module and messages are in it, the optimizer steps what was

@@ -1,5 +1,6 @@
 """Which optimizers a shard can be given to, their parameter groups, and which optimizers are refused."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from types import MethodType
@@ -200,6 +201,24 @@ def call_model_instead(optimizer: torch.optim.Optimizer, model: Any) -> None:
 
     for name in MODELS:
         setattr(optimizer, name, method(name))
+    optimizer.state = StatesOfShards(optimizer.state)
+
+
+class StatesOfShards(defaultdict):
+    """What an optimizer keeps for shards: who asks by a parameter of the module is told that it is not there."""
+
+    def __init__(self, states: Mapping):
+        super().__init__(dict, states)
+
+    def __missing__(self, key: object) -> dict:
+        owner = replica_of(key) if isinstance(key, torch.nn.Parameter) else None
+        if owner is not None:
+            (name,) = [name for name, p in owner.trained.items() if p is key]
+            raise KeyError(
+                f"the optimizer of a {type(owner).__name__} has no states of {name}, but of the shards in its "
+                "param_groups, all of which lie end to end; optimizer_state_dict() has those of each parameter, whole"
+            )
+        return super().__missing__(key)
 
 
 def without_model(optimizer: torch.optim.Optimizer) -> None:

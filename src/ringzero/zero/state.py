@@ -20,10 +20,27 @@ EXTRA = "_extra_state"  # the last part of a key of what a module's get_extra_st
 
 def state_dict(model):
     """The module's ``state_dict``, whole on every rank, trained parameters in the precision they are stepped in."""
+    _check_own_ways(
+        model, "saves", ("_state_dict_pre_hooks", "_state_dict_hooks"), ("state_dict", "_save_to_state_dict")
+    )
     model.heed_data()
     trained = trained_values(model)
     aliases = trained_aliases(model)
     return {key: trained[aliases[key]] if key in aliases else value for key, value in untrained(model).items()}
+
+
+def _check_own_ways(model, does, hooks, methods):
+    """Raise TypeError where the program has a hook or a method of its own that is not called here."""
+    for name, module in model.module.named_modules():
+        own = [each for of_kind in hooks for each in getattr(module, of_kind).values()]
+        own += [getattr(type(module), method) for method in methods]
+        if odd := [each for each in own if not each.__module__.startswith(("torch.", "ringzero."))]:
+            what = getattr(odd[0], "__name__", "a hook")
+            raise TypeError(
+                f"{name or 'the module'}, a {type(module).__name__}, {does} its state by {what}, which needs whole "
+                f"parameters, and a {type(model).__name__} has shards; inside `with model.whole_parameters("
+                f"{'write=True' * (does == 'loads')}):` call the {methods[0]} of model.module"
+            )
 
 
 def untrained(model, sharded=True):
@@ -78,6 +95,12 @@ def load_state_dict(model, state, strict=True, assign=False):
         )
     if not strict:
         raise TypeError(f"strict is {strict}, and all ranks take over all; give model.state_dict() | state")
+    _check_own_ways(
+        model,
+        "loads",
+        ("_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"),
+        ("load_state_dict", "_load_from_state_dict"),
+    )
     shapes, ours = trained_shapes(model) | frozen_shapes(model), here(model)
     aliases = trained_aliases(model) | frozen_aliases(model)
     fits = {key: shapes[aliases[key]] if key in aliases else _shape(key, value) for key, value in ours.items()}

@@ -1,5 +1,6 @@
 """Steps of a sharded model, and other changes of its parameters: on each rank of its shards, which all ranks share."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -60,14 +61,27 @@ def _step(model: Any) -> None:
         check_same(model.optimizer, model.group)
     for vector in () if model.home.delayed else model.vectors():
         vector.master.grad = None
-    model.steps_now = True
+    with _hooks_after_step(model.optimizer):
+        model.steps_now = True
+        try:
+            model.home.step(model.optimizer, model.vectors())
+        finally:
+            model.steps_now = False
+            model.mark_masters()
+        model.gradients_wait = False
+        model.share()
+
+
+@contextmanager
+def _hooks_after_step(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    """Call the hooks of ``register_step_post_hook`` once, after what is inside: they may read parameters."""
+    hooks, optimizer._optimizer_step_post_hooks = optimizer._optimizer_step_post_hooks, OrderedDict()
     try:
-        model.home.step(model.optimizer, model.vectors())
+        yield
     finally:
-        model.steps_now = False
-        model.mark_masters()
-    model.gradients_wait = False
-    model.share()
+        optimizer._optimizer_step_post_hooks = hooks
+    for hook in hooks.values():
+        hook(optimizer, (), {})
 
 
 @torch.no_grad()

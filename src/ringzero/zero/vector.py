@@ -36,6 +36,8 @@ class ShardedVector(Vector):
     master: that is this rank's shard as it was given.
     """
 
+    in_rows = True
+
     def __init__(self, parameters: Mapping[str, Parameter], reduces: Transport, gathers: Transport, home: Any, *,
                  dtype: torch.dtype | None, own_shard: bool, ranks: int, owner: int | None = None,
                  trained: bool = True):  # fmt: skip
