@@ -215,7 +215,7 @@ show("reduce", 0)
 #
 # <details><summary>Answer</summary>All but the root's own chunk: S(N−1)/N. Nothing else has to move.</details>
 #
-# Write `gather`. Only the root's tensor changes.
+# Write `gather`: each rank sends its chunk straight to the root. Only the root's tensor changes.
 
 
 # %% nbgrader={"grade_id": "gather", "solution": true}
@@ -250,7 +250,8 @@ show("gather", 0)
 #
 # And back: the root's chunk r is to reach rank r.
 #
-# Write `scatter`. Return rank r's chunk, a view of its own `tensor`. Nothing else in any tensor changes.
+# Write `scatter`: the root sends each rank its chunk, straight. Return rank r's chunk, a view of its own `tensor`.
+# Nothing else in any tensor changes.
 
 
 # %% nbgrader={"grade_id": "scatter", "solution": true}

@@ -132,8 +132,7 @@ check.score()
 #
 # Write `start_alike`: all of rank 0's state goes to everyone, in place, by one `dist.broadcast` for each tensor. Frozen
 # parameters count, and all buffers, those that no checkpoint holds too. What two layers share, a weight or a buffer, is
-# one tensor. `dist.broadcast` does not take a tensor that requires a gradient as it is; `p.detach()` is the same memory
-# without.
+# one tensor. Send `p.detach()`: it is the same memory, and no part of any graph.
 
 
 # %% nbgrader={"grade_id": "start_alike", "solution": true}

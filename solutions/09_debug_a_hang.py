@@ -301,8 +301,8 @@ def why_ring_hangs():
 
 
 # %% [markdown]
-# Write `ring_all_reduce`, a ring for any number of ranks. `dist.all_reduce` would give the right numbers; it is not
-# what was asked for.
+# Write `ring_all_reduce`, a ring for any number of ranks, on which each sends 2(N−1)/N of the buffer as in the broken
+# one. `dist.all_reduce` would give the right numbers; it is not what was asked for.
 
 
 # %% nbgrader={"grade_id": "ring_all_reduce", "solution": true}
@@ -604,8 +604,8 @@ print("the sums are", sum(numbers(3, rank, 9) for rank in range(4)).tolist())
 # No report at all, and the ranks end with different numbers.
 #
 # Answer for the first run, the one with the report: the `cause`; `collective`, the number of the one on which the ranks
-# disagree; `odd`, the rank that stands alone; `bytes`, how many it brought; `line`, the line you would change, counted
-# from 1 at the top of the cell of `broken_sums`.
+# disagree; `odd`, the rank that stands alone; `bytes`, how many it brought; `line`, the line that chooses the order,
+# counted from 1 at the top of the cell of `broken_sums`.
 
 
 # %% nbgrader={"grade_id": "why_sums_fail", "solution": true}
@@ -617,7 +617,7 @@ def why_sums_fail():
 
 
 # %% [markdown]
-# Write `sum_pieces`: one all-reduce for each piece, and no other communication.
+# Write `sum_pieces`: one all-reduce for each piece, in the piece's own type, and no other communication.
 
 
 # %% nbgrader={"grade_id": "sum_pieces", "solution": true}

@@ -533,7 +533,8 @@ check.score()
 # Rank r's shard is chunk r of `chunk_bounds(numel, N)`, so shards may differ by one number, and may be empty. The
 # `all_gather(vector)` of lab 02 works in place, and cuts what it is given into N chunks. If every rank's row of a
 # matrix of N rows is equally long, row r *is* chunk r of `matrix.view(-1)`: make the rows as long as the longest shard
-# needs, and leave the rest of a shorter one unused. It takes integers too. torch's `dist.all_gather` does as well.
+# needs, and leave the rest of a shorter one unused. It takes integers too. Of torch's own collectives you may use
+# `dist.all_gather`.
 #
 # **Guess first.** After the gather, rank 0 has rank 1's shard off by up to half a step. And its own, which it has
 # exactly? All ranks must compute with the *same* parameters. What follows?
@@ -582,7 +583,7 @@ check.score()
 # and adds those up.
 #
 # `all_to_all(output, input)` sends chunk d of `input` to rank d, and puts what rank r sends at place r of `output`.
-# Rows of equal length help here, too. torch's `dist.all_to_all_single` does as well.
+# Rows of equal length help here, too. Of torch's own collectives you may use `dist.all_to_all_single`.
 #
 # **Guess first.** Why not add up the integers, which are smaller? In which type would 4 ranks' sums fit, and which
 # scale would the sum have?

@@ -349,7 +349,7 @@ def test_what_ends_processes_is_not_tried_for_ever(launches):
 def test_a_message_left_over_does_not_spoil_the_next_case():
     points, reasons = verdict(leaves_a_message, 5, 6)
     assert points == 2
-    assert "rank 0 never called wait() on its send to rank 1, test_checks.py line" in reasons[0]
+    assert "rank 0 never called wait() on 1 of its 2 sends to rank 1, test_checks.py line" in reasons[0]
 
 
 def drops_its_send(tensor):
@@ -743,7 +743,7 @@ def test_a_loop_is_endless_that_computes_and_sends_nothing_or_too_much(monkeypat
     monkeypatch.setattr(on_rank.recorder, "count", lambda: sent)
     start = time.thread_time()
     expected = contextlib.nullcontext() if words is None else pytest.raises(on_rank.EndlessLoop, match=words)
-    with expected, on_rank._endless_loops_end():
+    with expected, on_rank._endless_loops_end(on_rank.ENDLESS_SECONDS):
         while time.thread_time() - start < 0.6:
             sent += sends_each
 
@@ -900,7 +900,8 @@ def test_what_gloo_says_is_told_without_its_own_lines():
 def test_a_function_that_calls_itself_is_named():
     deep = [("cell [7]", 3, "ring", "ring(tensor)")] * 500
     said = _raised("RecursionError", "maximum recursion depth exceeded", *deep, ("cell [7]", 2, "ring", "if n > 1:"))
-    assert said == "rank 0 raised RecursionError: ring calls itself, without an end · cell [7], line 3: ring(tensor)"
+    assert said.startswith("rank 0 raised RecursionError: ring calls itself more often than Python allows")
+    assert said.endswith(" · cell [7], line 3: ring(tensor)")
 
 
 def test_a_global_that_is_assigned_to_is_named():

@@ -13,7 +13,7 @@ from ringzero_course.lab.runs import Case, Run
     [
         (None, "on rank 0 it is None, not a tensor: does it return nothing?"),
         ([torch.zeros(9)] * 4, "on rank 0 it is a list of 4 tensors, not a tensor"),
-        ([0.25] * 30, "on rank 0 it is a list of 30 numbers, not a tensor"),
+        ([0.25] * 30, "on rank 0 it is a list of 30 values, not a tensor"),
         (torch.zeros(2), "on rank 0 it has shape (2,), expected (3,)"),
         (torch.tensor([1.0, 5.0, 3.0]), "on rank 0 it is wrong in element 1 of 3: [1] is 5, expected 2"),
         (torch.tensor([1.0, 2.0, float("nan")]), "on rank 0 it is wrong in element 2 of 3: [2] is nan, expected 3"),
@@ -144,7 +144,7 @@ def test_far_off():
     assert claims.far_off("it", zeros, one) == "it is all zeros; its largest element should be 2"
     assert claims.far_off("it", one + 1, one) == "it is off by up to 1; its largest element should be 2"
     assert claims.far_off("it", one, zeros) == "it is off by up to 2; its largest element should be 0"
-    assert claims.far_off("it", one[:1] * 3, one[:1]) == "it is off by up to 2; its largest element should be 1"
+    assert claims.far_off("it", one[:1] * 3, one[:1]) == "it is 3, expected 1 (3 times it)"
     assert claims.far_off("it", None, zeros) == "it is None, not a tensor"
     assert claims.far_off("it", torch.zeros(3), zeros) == "it has shape (3,), expected (2,)"
     assert "has NaN in it" in claims.far_off("it", one * float("nan"), one)

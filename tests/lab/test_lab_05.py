@@ -126,8 +126,8 @@ def test_a_right_step_of_adamw_and_one_that_is_off():
 @pytest.mark.parametrize(
     ("report", "words"),
     [
-        ({"kept": 0}, "holds 0 bytes, 0 numbers a parameter, expected 2 of its type, float64"),
-        ({"kept": 192}, "holds 192 bytes, 4 numbers a parameter"),
+        ({"kept": 0}, "have 0 bytes, 0 times the parameter's, expected 2 times: both moments, as tensors"),
+        ({"kept": 192}, "have 192 bytes, 4 times the parameter's"),
         ({"kept": 96 + 8}, None),  # with a count of steps
         ({"untouched": False}, "the gradient was changed"),
     ],

@@ -4,6 +4,7 @@ import ast
 import pickle
 import re
 import time
+from fractions import Fraction
 
 import pytest
 import torch
@@ -132,12 +133,13 @@ def test_to_try_an_answer_takes_a_while():
     [
         ("ring_all_reduce", {"cause": "wrong peer", "cycle": {1, 0}, "sources": (1, 0, 1, 2), "line": 5.0}),
         ("train", {"cause": "sum for mean", "worse": 11, "times": 4.0000003}),
+        ("train", {"cause": "sum for mean", "worse": 11, "times": Fraction(4)}),
         ("report", {"cause": "not all enter", "operation": 7, "waiting": 0, "line": 13}),
     ],
 )
 def test_equal_answers_in_other_forms(reference, name, answer):
     why = {"ring_all_reduce": "why_ring_hangs", "train": "why_training_diverges", "report": "why_report_hangs"}[name]
-    with reference.changed({why: f"def {why}():\n    return {answer!r}"}):
+    with reference.changed({why: f"def {why}():\n    from fractions import Fraction\n    return {answer!r}"}):
         shown = text_of(reference.run(f"test_{name}"))
     assert "FAIL" not in shown
 

@@ -291,7 +291,7 @@ def all_to_all(tensor):
 # ==== all_reduce_calls_itself
 """all_reduce, meant to be torch's, is the function's own name: it calls itself."""
 # caught by: test_all_reduce
-# says: all_reduce calls itself, without an end
+# says: all_reduce calls itself more often than Python allows
 # %% all_reduce
 def all_reduce(tensor):
     if dist.get_world_size() > 1:
@@ -416,3 +416,10 @@ def barrier():
     token = torch.zeros(1)
     reduce(token, 0)
     broadcast(token, 0)
+
+# ==== barrier_at_distances_1_2_3
+"""Distances 1, 2, 3 and so on: their sums reach every rank up to N = 11."""
+# caught by: test_barrier
+# %% barrier: changed
+# -         exchange(token, (rank + 2**k) % n, landing, (rank - 2**k) % n)
+# +         exchange(token, (rank + k + 1) % n, landing, (rank - k - 1) % n)

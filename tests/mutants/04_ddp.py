@@ -294,3 +294,56 @@ class DDP(Accumulating):
 # -             self.buckets[self.launched].launch()
 # +             if self.buckets[self.launched].flat.any():
 # +                 self.buckets[self.launched].launch()
+
+# ==== start_leaves_frozen_parameters_trained
+"""Switches gradients off for the broadcast and on again, also where they were off."""
+# caught by: test_start_alike
+# says: start_alike changed which parameters require a gradient
+# %% start_alike: changed
+# -     for tensor in [*module.parameters(), *module.buffers()]:
+# -         dist.broadcast(tensor.detach(), src=0)
+# +     for p in module.parameters():
+# +         p.requires_grad_(False)
+# +         dist.broadcast(p, src=0)
+# +         p.requires_grad_(True)
+# +     for b in module.buffers():
+# +         dist.broadcast(b, src=0)
+
+# ==== zeros_what_it_is_to_put
+"""After zero_grad(set_to_none=False) the gradient is the view, and is zeroed before it is added."""
+# caught by: test_Bucket
+# %% Bucket: changed
+# -         if parameter.grad is None:
+# -             view.zero_()
+# -         else:
+# -             view.copy_(parameter.grad)
+# +         view.zero_()
+# +         if parameter.grad is not None:
+# +             view.add_(parameter.grad)
+
+# ==== one_full_bucket_leaves
+"""``if`` for ``while``: a bucket that was full before its turn waits until finish()."""
+# caught by: test_DDP
+# says: had begun
+# %% DDP
+class DDP(Accumulating):
+    launched = 0
+
+    def gradient_ready(self, parameter):
+        if self.syncing:
+            self.bucket_of[parameter].put(parameter)
+            self.launch_if_full()
+
+    def finish(self):
+        for bucket in self.buckets:
+            for parameter in list(bucket.missing):
+                bucket.put(parameter)
+        for _ in self.buckets:
+            self.launch_if_full()
+        super().finish()
+        self.launched = 0
+
+    def launch_if_full(self):
+        if self.launched < len(self.buckets) and not self.buckets[self.launched].missing:
+            self.buckets[self.launched].launch()
+            self.launched += 1

@@ -27,7 +27,7 @@
 # ==== adam_gradients_in_numpy
 """Keeps every gradient, in NumPy arrays that no count of tensors sees."""
 # caught by: test_adam_step
-# says: numbers a parameter, expected 2
+# says: times the parameter's, expected 2 times
 # %% adam_step: changed
 #       state["step"] += 1
 # +     state.setdefault("gradients", []).append(gradient.numpy().copy())
@@ -55,7 +55,7 @@
 # ==== adam_moments_in_float32
 """The moments are float32, whatever the parameter is."""
 # caught by: test_adam_step
-# says: 1 numbers a parameter, expected 2 of its type, float64
+# says: 1 times the parameter's, expected 2 times: both moments, as tensors of its type, float64
 # %% adam_step: changed
 # -         state.update(step=0, m=torch.zeros_like(parameter), v=torch.zeros_like(parameter))
 # +         state.update(step=0, m=torch.zeros(parameter.shape), v=torch.zeros(parameter.shape))
@@ -109,7 +109,7 @@ def adam_step(parameter, gradient, state, lr=1e-3, betas=(0.9, 0.999), eps=1e-8)
 # ==== adamw_keeps_the_parameter
 """Keeps the parameter of the step before, which nothing needs."""
 # caught by: test_adamw_step
-# says: 3 numbers a parameter, expected 2
+# says: 3 times the parameter's, expected 2 times
 # %% adamw_step: changed
 # -     adam_step(parameter, gradient, state, lr, betas, eps)
 # +     adam_step(parameter, gradient, state, lr, betas, eps)

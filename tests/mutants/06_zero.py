@@ -295,3 +295,31 @@
 # -             all_gather(whole)
 # +             if key == "parameter":
 # +                 all_gather(whole)
+
+# ==== gradients_over_the_parameters
+"""Puts the gradients together in the vector that is there, which is that of the parameters."""
+# caught by: test_mean_gradient
+# says: mean_gradient changed flat.whole
+# %% mean_gradient
+def mean_gradient(flat):
+    vector, start = flat.whole, 0
+    for p in flat.parameters:
+        vector[start : start + p.numel()] = 0 if p.grad is None else p.grad.reshape(-1)
+        p.grad = None
+        start += p.numel()
+    return reduce_scatter(vector).clone() / dist.get_world_size()
+
+# ==== checkpoint_of_views_that_are_freed
+"""Gathers a layer, keeps its parameters without a copy, and frees it."""
+# caught by: test_checkpoint
+# says: memory was freed
+# %% checkpoint: changed
+#       for flat, state in zip(zero.flats, zero.states, strict=True):
+# -         for key, shard in (("parameter", flat.shard), *((key, state[key]) for key in ("exp_avg", "exp_avg_sq"))):
+# +         if hasattr(flat, "gather"):
+# +             flat.gather()
+# +         for p in flat.parameters:
+# +             saved.setdefault(name_of[p], {})["parameter"] = p.detach()
+# +         if hasattr(flat, "free"):
+# +             flat.free()
+# +         for key, shard in ((key, state[key]) for key in ("exp_avg", "exp_avg_sq")):

@@ -304,3 +304,20 @@
 # +     from ringzero.collectives.formats import packed
 # +
 # +     return packed(x >= 0, 1)
+
+# ==== gossip_without_neighbours_gives_x_itself
+"""An early return: where nothing comes, the caller's own tensor comes back."""
+# caught by: test_gossip
+# says: gossip returned the x that it was given
+# %% gossip: changed
+#       mixed = weights[r][r] * x
+# +     if not received and not together:
+# +         return x
+
+# ==== votes_as_whole_numbers
+"""1 and -1 in int64, where fp32 is asked for."""
+# caught by: test_majority
+# says: returned a tensor of torch.int64, expected torch.float32
+# %% majority: changed
+# -     return torch.where(votes >= 0, 1.0, -1.0)
+# +     return 2 * (votes >= 0).long() - 1

@@ -355,3 +355,10 @@ def culprit(dumps):
 # %% what_the_dumps_say: changed
 # -         "b": [2],
 # +         "b": [1, 2, 3, 5, 7],
+
+# ==== another_collective_by_its_size
+"""Goes by the size alone: another collective with another size is called the same one."""
+# caught by: test_culprit
+# %% culprit: changed
+# -             return number, ranks, "other size" if odd[0] == usual[0] else "something else"
+# +             return number, ranks, "other size" if odd[1] != usual[1] else "something else"

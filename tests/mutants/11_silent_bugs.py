@@ -435,7 +435,7 @@ def train_past_nan(model, batches, lr):
 # ==== head_averaged_but_not_alike
 """The head's gradients are averaged, and its parameters begin differently."""
 # caught by: test_train_with_head
-# says: at the first forward pass differs from that on rank 0
+# says: at the first step differs from that on rank 0
 # %% train_with_head: changed
 # -     model = Averaged(nn.Sequential(body, head))
 # +     model = Averaged(body)
@@ -446,7 +446,7 @@ def train_past_nan(model, batches, lr):
 # ==== head_as_handed_out
 """The broken program under the new name."""
 # caught by: test_train_with_head
-# says: at the first forward pass differs from that on rank 0
+# says: at the first step differs from that on rank 0
 # %% train_with_head
 def train_with_head(make_body, make_head, batches, lr):
     return broken_head(make_body, make_head, batches, lr)

@@ -21,7 +21,8 @@ PLAIN_TYPES = "None, bool, numbers, str, bytes, list, tuple, set, dict, torch.Te
 def dump(value: Any, path: str | PathLike[str]) -> None:
     """Write ``value`` to the file ``path``.
 
-    Raises TypeError naming the place and type of the first thing that is not plain data.
+    Raises TypeError naming the place and type of the first thing that is not plain data, and ValueError for a tensor
+    whose memory was freed.
     """
     from safetensors.torch import save_file
 
@@ -76,6 +77,9 @@ def _encode(value: Any, tensors: dict[str, Any], where: str) -> Any:
             ]
         }  # fmt: skip
     if isinstance(value, torch.Tensor) and value.layout == torch.strided:
+        last = sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
+        if value.numel() and (value.storage_offset() + last + 1) * value.itemsize > value.untyped_storage().nbytes():
+            raise ValueError(f"{where} is a tensor whose memory was freed, or a view of such a one: make a copy before")
         name = str(len(tensors))
         flat = value.detach().resolve_conj().cpu().clone(memory_format=torch.contiguous_format)
         if flat.is_complex():  # safetensors has no complex128

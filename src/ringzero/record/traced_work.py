@@ -20,8 +20,8 @@ class TracedMessage:
     def __init__(self, work, recorder, offset):
         self._work, self._recorder, self._offset = work, recorder, offset
 
-    def wait(self, *timeout):
-        return self.wait_by(lambda work: work.wait(*timeout))
+    def wait(self, *timeout, **named):
+        return self.wait_by(lambda work: work.wait(*timeout, **named))
 
     def wait_by(self, wait):
         """As ``wait``, where ``wait(work)`` waits for gloo's own handle."""
@@ -53,7 +53,12 @@ class TracedWork(dist.Work):
     wait, wait_by, __getattr__ = TracedMessage.wait, TracedMessage.wait_by, TracedMessage.__getattr__
 
     def is_completed(self):
-        return self._work.is_completed()
+        """Whether it is over; then the program may use the result without ``wait``."""
+        over = self._work.is_completed()
+        if over and self._work.is_success():
+            offset, self._offset = self._offset, None
+            self._recorder.has_ended(offset)
+        return over
 
     def is_success(self):
         return self._work.is_success()
@@ -118,9 +123,9 @@ class TracedBatch(TracedWork):
         super().__init__(work, recorder, None)
         self._parts = parts
 
-    def wait(self, *timeout):
+    def wait(self, *timeout, **named):
         parts, self._parts = self._parts, ()
-        return self._recorder.waited(parts, self._work.wait, *timeout)
+        return self._recorder.waited(parts, partial(self._work.wait, *timeout, **named))
 
 
 for _class in (TracedMessage, TracedWork, TracedFuture, TracedBatch):

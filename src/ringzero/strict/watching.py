@@ -22,7 +22,7 @@ from ringzero.strict.accesses import Memory, StrictError
 from ringzero.strict.pending import Pending
 
 # Methods that hand values over without an operation of torch; pickle and torch.save call the last.
-READS = ("tolist", "numpy", "__array__", "__dlpack__", "__reduce_ex__")
+READS = ("tolist", "cpu", "numpy", "__array__", "__dlpack__", "__reduce_ex__")
 WITHOUT_VALUES = ("empty", "new_", "_unsafe_view", "set_", "resize_")  # names that begin so
 memory = Memory()
 _issued: list[Pending] = []  # communication that nobody has waited for yet, or whose results are not copied

@@ -17,7 +17,7 @@ class StrictWork(dist.Work):
         self._entry = entry
         self._outputs = [output for pending in entry for output in pending.given]
 
-    def wait(self, *_timeout):
+    def wait(self, timeout=None):
         """The current stream waits."""
         for pending in self._entry:
             pending.wait()

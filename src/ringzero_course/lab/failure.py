@@ -24,7 +24,7 @@ def not_written(name: str) -> str:
 def nothing_proved(run: Run, built_from: tuple[str, ...]) -> str | None:
     """Why a run that came back counts for nothing: it did not do the work itself, or left some undone; else None."""
     rule = f"build it from {' and '.join(built_from)}" if built_from else "it is to send nothing"
-    library = ("send", "recv", "header") if LIBRARY in built_from else ()
+    library, whose = (("send", "recv", "header"), "torch's ") if LIBRARY in built_from else ((), "")
     # Who builds with collectives may wait for all, in vain mostly; who builds collectives is to build that, too.
     waits = () if built_from == BY_HAND else ("barrier",)
     for rank, operations in enumerate(run.operations):
@@ -32,7 +32,7 @@ def nothing_proved(run: Run, built_from: tuple[str, ...]) -> str | None:
             if op.call is not None and not library:
                 return f"rank {rank} used a collective of ringzero; {rule}"
             if op.kind not in (*built_from, *library, *waits):
-                return f"rank {rank} called {op.kind}; {rule}"
+                return f"rank {rank} called {whose}{op.kind}; {rule}"
     if True in run.moved:
         rank = run.moved.index(True)
         return f"rank {rank} gave its tensor other memory; write into that which it has: its caller looks there"
@@ -49,9 +49,13 @@ def is_clean(run: Run) -> bool:
 
 def unmatched(run: Run) -> str | None:
     """A sentence about messages sent and never received, or the reverse; None if there are none."""
+    for rank, operations in enumerate(run.operations):
+        if any(op.kind == "recv" and op.peer is None for op in operations):
+            return f"rank {rank} receives from whoever comes first, which NCCL cannot do; name the rank with src="
     for (src, dst, *_), (sends, receives) in sorted(pairs(run.operations).items(), key=lambda item: item[0]):
         if len(sends) != len(receives):
-            return f"rank {src} sent {len(sends)} messages to rank {dst}, which received {len(receives)}"
+            many = f"{len(sends)} message{'s' * (len(sends) != 1)}"
+            return f"rank {src} sent {many} to rank {dst}, which received {len(receives)}"
         for number, (send, receive) in enumerate(zip(sends, receives, strict=True), 1):
             if send.bytes != receive.bytes:
                 sizes = f"is {send.bytes} bytes, received into {receive.bytes}"
@@ -66,9 +70,12 @@ def unwaited(run: Run) -> str | None:
     for rank, operations in enumerate(run.operations):
         for op in operations:
             if op.end is None and not op.given:  # torch's own DDP waits where no record shows it
-                direction = {"send": f" to rank {op.peer}", "recv": f" from rank {op.peer}"}.get(op.kind, "")
+                alike = [other.end is None for other in operations if (other.kind, other.peer) == (op.kind, op.peer)]
+                few = f"{sum(alike)} of its {len(alike)} {op.kind}s"
+                what = {"send": f" to rank {op.peer}", "recv": f" from rank {op.peer}"}.get(op.kind, "")
+                what = f"its {op.kind}{what}" if all(alike) else f"{few}{what}"
                 return (
-                    f"rank {rank} never called wait() on its {op.kind}{direction}, {op.line}: "
+                    f"rank {rank} never called wait() on {what}, {op.line}: "
                     "the data may not be there yet, or may be overwritten on its way"
                 )
     return None
@@ -85,6 +92,7 @@ HINTS = {  # by words of an error's message, what a beginner cannot see in them
     "'NoneType' object has no attribute 'wait'": "a collective without async_op=True waits itself and returns None",
     "object has no attribute 'work'": "wait() was called, and launch() was not",
     "storage of size 0": "memory that was freed is used here, and not gathered again into the same storage",
+    "shapes cannot be multiplied": "if a hook of yours returns something, that takes the place of the layer's inputs",
     "not allocated yet": "memory that was freed is used here, and not gathered again into the same storage",
 }
 
@@ -96,7 +104,8 @@ def raised(rank: int, report: dict, student: Handle) -> str:
     """
     if report["error"] == RecursionError.__name__ and report["frames"]:
         frame, _ = Counter(map(tuple, report["frames"])).most_common(1)[0]
-        return f"rank {rank} raised RecursionError: {frame[2]} calls itself, without an end · {_line(*frame)}"
+        text = f"{frame[2]} calls itself more often than Python allows: if it comes to an end, write a loop"
+        return f"rank {rank} raised RecursionError: {text} · {_line(*frame)}"
     endless = report.get("endless") and ENDLESS.fullmatch(report["message"])  # a rank may write any report
     text = f"rank {rank} {report['message']}" if endless else f"rank {rank} raised {report['error']}"
     if report["message"] and not endless:

@@ -9,6 +9,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from numbers import Number
 from pathlib import Path
 
 import torch
@@ -29,6 +30,7 @@ LONGEST_ENTRY_SECONDS = 10.0
 # so often. The labs' right solutions compute for half a second, and one that is slow on purpose for two; a crowded
 # machine may take twice as long for the same, and a right solution is not to be refused for that.
 ENDLESS_SECONDS = 6.0
+STRICT_TAKES = 5  # times as long, where a loop goes over elements one by one: each is looked at
 MANY_OPERATIONS = 2_000
 LOOK_SECONDS = 0.1  # of CPU time, between two looks at what a rank does
 GO_ON, STOP = "go on", "stop"  # what comes after a case
@@ -125,8 +127,8 @@ def _leave(report, directory, index):
 
 
 @contextlib.contextmanager
-def _endless_loops_end() -> Iterator[None]:
-    """Inside, EndlessLoop is raised where this rank computes for too long.
+def _endless_loops_end(seconds: float) -> Iterator[None]:
+    """Inside, EndlessLoop is raised where this rank computes for longer than so many seconds.
 
     Where it sends little, only the main thread's time counts, and only since it last communicated or imported
     something. So a machine that is busy, where everything takes more CPU time too, does not make a program endless. Not
@@ -144,9 +146,9 @@ def _endless_loops_end() -> Iterator[None]:
         now = recorder.count(), len(sys.modules)
         if now != done:
             done, since = now, time.thread_time()
-        sends_on = now[0] - first > MANY_OPERATIONS and time.process_time() - start > ENDLESS_SECONDS
-        if sends_on or time.thread_time() - since > ENDLESS_SECONDS:
-            did = f"sent and received {now[0] - first:,} times" if sends_on else f"computed for {ENDLESS_SECONDS:.2g} s"
+        sends_on = now[0] - first > MANY_OPERATIONS and time.process_time() - start > seconds
+        if sends_on or time.thread_time() - since > seconds:
+            did = f"sent and received {now[0] - first:,} times" if sends_on else f"computed for {seconds:.2g} s"
             raise EndlessLoop(f"{did} and came to no end: is this loop endless?")
 
     before = signal.signal(signal.SIGPROF, look)
@@ -164,6 +166,16 @@ def _view(value, tensor):
         return None
     same = value.untyped_storage().data_ptr() == tensor.untyped_storage().data_ptr()
     return value.storage_offset() if same else None
+
+
+def _as_floats(value):
+    """Fractions and other exact numbers as floats, also in tuples, lists and dicts."""
+    if type(value) is dict:
+        return {key: _as_floats(each) for key, each in value.items()}
+    if isinstance(value, (tuple, list)):
+        return (list if isinstance(value, list) else tuple)(map(_as_floats, value))
+    exact = isinstance(value, Number) and not isinstance(value, int | float | complex)
+    return float(value) if exact else value
 
 
 class Player:
@@ -188,14 +200,14 @@ class Player:
             if self._watched:
                 stack.enter_context(recorder.noting_heads())
             stack.enter_context(no_other_way())
-            stack.enter_context(_endless_loops_end())
+            stack.enter_context(_endless_loops_end(ENDLESS_SECONDS * (STRICT_TAKES if case.strict else 1)))
             value = self._function(*args, **case.options)
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()
         if case.strict:
             watching.finish()
         return {
-            "returned": value,
+            "returned": _as_floats(value),
             "after": caller,
             "moved": tensor is not None and caller is not None and not tensor.is_set_to(caller),
             "view": _view(value, caller),

@@ -65,7 +65,7 @@ def sealed(name: str, digest: str, hint: str, ordered: bool = True) -> Claim:
 
 def one_of(name: str, choices: Collection) -> Claim:
     """A claim: the returned dict has one of ``choices`` under ``name``."""
-    return _entry(name, lambda value: value in choices, f"not one of {', '.join(map(repr, choices))}")
+    return _entry(name, lambda value: value in list(choices), f"not one of {', '.join(map(repr, choices))}")
 
 
 def seal(name: str, value: object, ordered: bool = True) -> str:

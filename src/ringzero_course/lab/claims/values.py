@@ -52,7 +52,7 @@ def in_short(value: object) -> str:
         return f"a tensor of shape {tuple(value.shape)}"
     text = " ".join(repr(value).split())
     if len(text) > 60 and isinstance(value, (list, tuple)):
-        things = "tensors" if isinstance(value[0], torch.Tensor) else "numbers"
+        things = "tensors" if isinstance(value[0], torch.Tensor) else "values"
         return f"a {type(value).__name__} of {len(value)} {things}"
     return text if len(text) <= 60 else text[:59] + "…"
 
@@ -91,11 +91,12 @@ def far_off(what: str, got: Any, right: torch.Tensor, tolerance: float = 1e-4) -
         return None
     if math.isnan(off):
         return f"{what} has NaN in it, as 0 / 0 gives; {due}"
+    if right.numel() == 1:
+        return number(what, got, right.item(), tolerance)
     if not got.abs().max():
         return f"{what} is all zeros; {due}"
     factor = (got * right).sum().item() / (right.square().sum().item() or 1.0)
-    multiple = right.numel() > 1 and abs(factor) > tolerance
-    if multiple and (got - factor * right).abs().max().item() <= tolerance * abs(factor) * largest:
+    if abs(factor) > tolerance and (got - factor * right).abs().max().item() <= tolerance * abs(factor) * largest:
         return f"{what} is {factor:.4g} times what it should be"
     if off > UNWRITTEN * max(largest, 1.0):
         return f"{what} has values like {off:.3g}, as in memory that was never written; {due}"

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from copy import deepcopy
 from inspect import signature
-from numbers import Number
 from typing import Any
 
 from ringzero_course.lab.unaided import UNSYNCED, unaided
@@ -27,15 +26,7 @@ def on_paper(function: Callable, *args: Any, **options: Any) -> Any:
     for name, value, was in zip(signature(function).parameters, given, args, strict=False):
         if isinstance(was, list) and value != was:
             raise ValueError(f"{function.__name__} changed {name}, a list that it was given: its caller still needs it")
-    return _as_floats(found)
-
-
-def _as_floats(found):
-    """Fractions and other exact numbers as floats, also in tuples and lists."""
-    if isinstance(found, (tuple, list)):
-        return (list if isinstance(found, list) else tuple)(map(_as_floats, found))
-    exact = isinstance(found, Number) and not isinstance(found, int | float | complex)
-    return float(found) if exact else found
+    return found
 
 
 PLAIN: dict[str, Any] = {"harness": on_paper, "built_from": (), "ranks": 1}  # of a check of a function of plain values

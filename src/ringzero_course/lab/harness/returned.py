@@ -14,9 +14,11 @@ def must_be_a_tensor(name: str, value: Any) -> torch.Tensor:
     return value
 
 
-def tensor(name: str, value: Any) -> torch.Tensor:
-    """A copy of what the function of this name returned. Raises TypeError, in words, for what is no tensor."""
-    return must_be_a_tensor(name, value).detach().clone()
+def tensor(name: str, value: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """A copy of what the function of this name returned. Raises TypeError, in words, where it is no such tensor."""
+    if must_be_a_tensor(name, value).dtype != dtype and dtype:
+        raise TypeError(f"{name} returned a tensor of {value.dtype}, expected {dtype}")
+    return value.detach().clone()
 
 
 def pair(name: str, names: str, value: Any) -> tuple[Any, Any]:

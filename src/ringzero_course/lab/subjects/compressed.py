@@ -134,8 +134,8 @@ def vote(majority, pack_signs, unpack_signs, *, size, seed, quiet=()):
     vector = gradient((size,), seed, dist.get_rank(), quiet=quiet).to(torch.get_default_device())
     bits = packed_of(vector).to(vector.device)
     packed = returned.tensor("pack_signs", pack_signs(vector)).view(torch.uint8)  # numbers of other types have more
-    unpacked = returned.tensor("unpack_signs", unpack_signs(bits, size))
-    voted = returned.tensor("majority", majority(vector))
+    unpacked = returned.tensor("unpack_signs", unpack_signs(bits, size), torch.float32)
+    voted = returned.tensor("majority", majority(vector), torch.float32)
     return {"packed": [packed], "unpacked": [unpacked], "voted": [voted], "given": [vector, bits]}
 
 

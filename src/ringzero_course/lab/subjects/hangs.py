@@ -41,7 +41,7 @@ ANSWERS = {
         collective  the number of the collective  166477fb066b  it stands after the # in the report
         odd         the rank that stands alone    2641e807128b  the report names two parties
         bytes       the bytes it brought          42b48d972ffa  the report has them, for each party
-        line        the line to change            e534f5622461  not the one that waits: what does it go by?""",
+        line        the line with the order   e534f5622461  not the one that waits: what does it go by?""",
     "dumps": """
         a     who is to blame in folder a    f3ee5851bb73  a list; who is unlike all others?
         b     who is to blame in folder b    3f2d0a56e0f1  which ranks used the other group? A list
@@ -234,7 +234,10 @@ def train(batch: Callable) -> Callable[[Any], Rows]:
         )
 
     def losses_of_its_own(run):
-        for rank, (_, losses) in enumerate(report.returned for report in run.reports):
+        for rank, report in enumerate(run.reports):
+            if w_of(report.returned) is report.returned:
+                return f"rank {rank} returned {values.in_short(report.returned)}, not (w, losses)"
+            losses = report.returned[1]
             expected = [of_ranks[rank] for of_ranks in simulated(run)[1]]
             if len(losses) != len(expected):
                 return f"rank {rank} returned {len(losses)} losses in {len(expected)} steps"

@@ -114,7 +114,8 @@ def keeps_two_numbers_each(run):
     size, kept = dtype.itemsize * torch.Size(shape).numel(), run.reports[0].kept
     if not 2 * size <= kept <= 2 * size + 64:
         name = str(dtype).removeprefix("torch.")
-        return f"the state holds {kept:,} bytes, {kept / size:.3g} numbers a parameter, expected 2 of its type, {name}"
+        held = f"the state's tensors have {kept:,} bytes, {kept / size:.3g} times the parameter's"
+        return f"{held}, expected 2 times: both moments, as tensors of its type, {name}"
     return None if run.reports[0].untouched else "the gradient was changed: leave it as it is, others may need it"
 
 

@@ -79,11 +79,11 @@ def largest_degree():
         "28,672 columns on H100s with NVLink": [(989e12, 450e9, 28672, 2)],
         "8,192 columns, also over a network of 50 GB/s": [(989e12, 450e9, 8192, 2), (989e12, 50e9, 8192, 2)],
         "53,248 columns on GPUs that compute slowly, 8 and 32 bits": [(120e12, 900e9, 53248, e) for e in (1, 4)],
-        "where on the largest number both take exactly as long": [(2.0**40, 2.0**30, 2**13, 2)],
+        "where on the largest number both take exactly as long": [(2.0**40, 2.0**30, 7 << 10, 2)],
     }
     some = [(draw.uniform(1e14, 1e15), draw.uniform(1e10, 1e12), draw.randrange(10**3, 10**5)) for _ in range(5)]
     others = [(*each, element) for each in some for element in (1, 2, 4)]
-    just = (2.0**43, 2.0**33, draw.randrange(3, 9) << 12, 4)
+    just = (2.0**43, 2.0**33, draw.choice((3, 7, 15)) << 11, 4)  # T is a power of two, by which division is exact
     yield {"other links, widths and types, or just as long": [*others, just]}
 
 
@@ -110,7 +110,8 @@ def all_reduces_run_as_scheduled(run: Run) -> str | None:
     """``(begin, end)`` of each bucket's all-reduce was returned."""
     expected, got = clock(*run.case.args), as_list(run.returned[0])
     if not isinstance(got, (list, tuple)) or len(got) != len(expected):
-        return f"returned {in_short(got)}, expected is a list of {len(expected)} (begin, end)"
+        many = f"{len(got)} all-reduces" if isinstance(got, (list, tuple)) else in_short(got)
+        return f"returned {many}, expected {len(expected)}, each as (begin, end)"
     for i, (mine, bucket) in enumerate(zip(got, expected, strict=True)):
         names = f"the begin of all-reduce {i}", f"the end of all-reduce {i}"
         if why := numbers(names, mine, (bucket.begin, bucket.end)):

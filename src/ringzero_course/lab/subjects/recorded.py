@@ -128,7 +128,7 @@ def training(
     kind = draw.choice([kind for kind in CALLED if kind != call.kind])
     theirs = {
         "never came": [],
-        "something else": [call._replace(kind=kind, line=52)],
+        "something else": [call._replace(kind=kind, elements=call.elements // 2, line=52)],
         "other size": [call._replace(elements=call.elements // 2)],
     }
     dumps = {}

@@ -70,13 +70,15 @@ def sizes_of(run: Run) -> list[int]:
 def sends(first: Claim, collectives: Callable[[int], tuple[int, int]]) -> Claim:
     """A claim: where ``first`` holds, a step sends no more of each layer than so many of the ring's ``collectives``.
 
-    They are the numbers of reduce-scatters and all-gathers, for a number of backward passes.
+    They are the numbers of reduce-scatters and all-gathers, for a number of backward passes. A few bytes more are
+    right: with N parts that differ by an element, another way may send an element more in each of its rounds.
     """
 
     def due(run):
         times = zip(("reduce_scatter", "all_gather"), collectives(run.option("passes", 1)), strict=True)
         rings = [(many, ALGORITHMS[name]["ring"](run.world_size)) for name, many in times]
-        of_layers = [8 + sum(many * ring.bytes_sent(size, 4) for many, ring in rings) for size in sizes_of(run)]
+        few = 4 * run.world_size
+        of_layers = [sum(many * (few + ring.bytes_sent(size, 4)) for many, ring in rings) for size in sizes_of(run)]
         return run.option("steps", 1) * sum(of_layers)
 
     return given(first)(sends_at_most(due))
@@ -150,7 +152,10 @@ def reduce_once(mean_gradient: Callable, flat_class: Callable, **case: Any) -> d
     flat = flat_class(iter(parameters))
     for p, gradient in zip(parameters, gradients_of(rank=dist.get_rank(), **case), strict=True):
         p.grad = gradient.to(p.device) if gradient.any() else None
+    before = flat.whole.clone()
     shard = mean_gradient(flat)
+    if not torch.equal(flat.whole, before):
+        raise ValueError("mean_gradient changed flat.whole, the parameters: gradients need a vector of their own")
     held = shard.untyped_storage().nbytes() if isinstance(shard, torch.Tensor) else 0
     return {"shard": [shard], "held": held, "left": sum(p.grad.nbytes for p in parameters if p.grad is not None)}
 
@@ -166,8 +171,8 @@ def mean_gradient(check):
     def held(run, rank):
         report = run.reports[rank]
         yield "afterwards", report.left, 0, "a parameter still has its .grad, set it to None"
-        hint = "the shard is a view, which keeps all of the vector; return a copy"
-        yield "in the shard's memory", report.held, 4 * report.shard[0].numel(), hint
+        hint = "the shard keeps all of the vector; return its clone()"
+        yield "in the shard's memory", report.held, report.shard[0].nbytes, hint
 
     right = is_right(mean_shard, "shard")
     lets_go, cheap = given(right)(holds_at_most(held)), sends(right, lambda passes: (1, 0))

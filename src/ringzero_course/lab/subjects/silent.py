@@ -98,7 +98,7 @@ def with_holes(seed: int, step: int, rank: int, ranks: int) -> tuple[torch.Tenso
 
 
 class Dropped(nn.Module):
-    """Two layers with dropout between them. It keeps which units were dropped, and what it held at first."""
+    """Two layers with dropout between them. It keeps what it held at first, and which units training dropped."""
 
     def __init__(self):
         super().__init__()
@@ -107,11 +107,15 @@ class Dropped(nn.Module):
 
     def forward(self, x, mask=None):
         if mask is None:
-            self.start = self.start or [vector(self)]
             mask = torch.rand(len(x), 16) >= 0.5 if self.training else torch.ones(len(x), 16)
-            if torch.is_grad_enabled():
-                self.masks.append(mask.cpu())
-        return self.last(2 * mask * torch.tanh(self.first(x)))
+        y = self.last(2 * mask * torch.tanh(self.first(x)))
+        if y.requires_grad:  # noted in the backward pass: what is only looked at is no step
+            y.register_hook(partial(self._note, vector(self), mask.cpu()))
+        return y
+
+    def _note(self, before, mask, _gradient):
+        self.start = self.start or [before]
+        self.masks.append(mask)
 
 
 def vector(*modules: nn.Module) -> torch.Tensor:
@@ -193,11 +197,12 @@ def on_head(function, seed, steps, lr):
     torch.manual_seed(1000 * seed + rank)
 
     def make(name: str, *layers: nn.Module) -> nn.Sequential:
-        def note(module: nn.Module, _inputs: tuple) -> None:
+        def note(_gradient: torch.Tensor) -> None:
             start.setdefault(name, vector(module))
 
         module = nn.Sequential(*layers).double()
-        module.register_forward_pre_hook(note)
+        for p in module.parameters():
+            p.register_hook(note)  # however the module is called, and not where a loss is only looked at
         return module
 
     batches = [samples(seed, step, rank) for step in range(steps)]
@@ -206,9 +211,10 @@ def on_head(function, seed, steps, lr):
         lambda: make("head", nn.Linear(6, 3), nn.Tanh(), nn.Linear(3, 1)), batches, lr,
     )  # fmt: skip
     if not isinstance(found, (tuple, list)) or not all(isinstance(module, nn.Module) for module in found[:2]):
-        raise ValueError(f"{function.__name__} returned {type(found).__name__}, not (body, head, losses)")
+        kinds = ", ".join(type(each).__name__ for each in (found if isinstance(found, (tuple, list)) else [found]))
+        raise ValueError(f"{function.__name__} returned ({kinds}), not (body, head, losses)")
     if len(start) < 2:
-        raise ValueError(f"{function.__name__} never called the {'head' if 'body' in start else 'body'}")
+        raise ValueError(f"{function.__name__} never trained the {'head' if 'body' in start else 'body'}")
     body, head = found[:2]
     return {"start": torch.cat([start["body"], start["head"]]), "parameters": vector(body, head)}
 
@@ -372,7 +378,7 @@ def alike(run: Run) -> str | None:
 
 
 def begin_alike(run: Run) -> str | None:
-    return _as_rank_0("the model at the first forward pass", [report.start for report in run.reports])
+    return _as_rank_0("the model at the first step", [report.start for report in run.reports])
 
 
 def _as_rank_0(what, got):
@@ -488,7 +494,7 @@ def train_with_dropout(check):
 def own_masks(run: Run) -> str | None:
     for rank, report in enumerate(run.reports):
         if len(report.masks) != run.option("steps"):
-            return f"rank {rank} trained the model in {len(report.masks)} steps, expected {run.option('steps')}"
+            return f"rank {rank} made {len(report.masks)} backward passes in {run.option('steps')} steps"
         for step, mask in enumerate(report.masks):
             if mask.all():
                 return f"in step {step} rank {rank} drops nothing: is the model in evaluation mode?"

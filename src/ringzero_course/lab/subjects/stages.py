@@ -54,7 +54,7 @@ def train(
         "gradients": [*map(torch.tensor, gradients)],
         "shards": [flat.shard for flat in zero.flats],
         "parameters": {f"after the last step {n}": p.detach() for n, p in module.named_parameters() if is_there(p)},
-        "left": [i for i, gradient in enumerate(zero.gradients) if gradient is not None],
+        "left": sum(gradient.nbytes for gradient in zero.gradients if gradient is not None),
         "held": {name: held[end] for name, end in history.marks},
         "peaks": peaks,
         "history": [history.bytes, history.seconds, history.marks],
@@ -160,7 +160,7 @@ def is_lean(stage: int) -> Claim:
         shard, start = 4 * sum(shard.numel() for shard in report.shards), report.held["start"]
         slack = 0.75 * layer  # the buffer into which the ring receives, step counts, a loss
         hint = f"all parameters are {whole:,}, its shards of them {shard:,}, a layer {layer:,}"
-        yield "after the step", 4 * len(report.left), 0, "a gradient in self.gradients is not None"
+        yield "after the step", report.left, 0, "a gradient in self.gradients is not None"
         due = 3 * shard if stage == 3 else whole + 2 * shard
         yield "after the step", held["step"], due + slack, f"{hint}, and AdamW has two numbers for each one it owns"
         if stage == 3:

@@ -86,10 +86,14 @@ def train(local_sgd, *, seed, steps, h, **model):
     parameters, states = list(module.trained().values()), []
 
     def loss_of(model, batch):
-        states.append(end_to_end(parameters))
-        return training.loss_of(model, batch, dist.get_rank(), dist.get_world_size())
+        loss = training.loss_of(model, batch, dist.get_rank(), dist.get_world_size())
+        if loss.requires_grad:  # a loss that is only printed is no step
+            loss.register_hook(lambda _: states.append(end_to_end(parameters)))
+        return loss
 
     local_sgd(module, optimizer, loss_of, batches, h)
+    if len(states) != len(batches):
+        raise ValueError(f"local_sgd made {len(states)} backward passes for {len(batches)} batches")
     return {"states": [*states, end_to_end(parameters)], "given": [torch.tensor(batches)]}
 
 
@@ -266,7 +270,10 @@ def gossip_rounds(gossip, *, kind, seed, shape=(37,), dtype=torch.float32, round
     rows = weights(kind, dist.get_world_size())
     for _ in range(rounds):
         given = x.clone()
-        x = returned.tensor("gossip", gossip(given, rows))
+        mixed = gossip(given, rows)
+        x = returned.tensor("gossip", mixed, dtype)
+        if mixed.untyped_storage().data_ptr() == given.untyped_storage().data_ptr():
+            raise ValueError("gossip returned the x that it was given, not a new tensor")
     return {"x": [x], "given": [given, torch.tensor(rows)]}
 
 
