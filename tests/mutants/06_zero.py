@@ -34,7 +34,7 @@
 # ==== mean_is_a_view
 """Returns the view, which keeps the whole gradient alive."""
 # caught by: test_mean_gradient
-# says: holds 224 bytes, where 56 would do: the shard is a view
+# says: holds 224 bytes, where 56 would do: the shard keeps all of the vector; return its clone()
 # %% mean_gradient: changed
 # -     return reduce_scatter(vector).clone()
 # +     return reduce_scatter(vector)
