@@ -135,7 +135,8 @@ class MemoryTimeline(TorchDispatchMode):
                 if parameter.requires_grad:  # count a gradient before the program can remove it
                     stack.callback(parameter.register_hook(self._see_gradient).remove)
             if self.optimizer is not None:
-                stack.callback(self.optimizer.register_step_post_hook(lambda *_: self._look_up()).remove)
+                stack.callback(self.optimizer.register_step_pre_hook(lambda *_: self._look_up()).remove)  # gradients
+                stack.callback(self.optimizer.register_step_post_hook(lambda *_: self._look_up()).remove)  # and states
             _running.append(self)
             stack.callback(_running.remove, self)
             self._exits = stack.pop_all()
