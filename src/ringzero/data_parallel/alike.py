@@ -23,7 +23,8 @@ def check_alike(module: Module, unused: Collection[str], group: dist.ProcessGrou
     """
     tensors = [*module.named_parameters(), *module.named_buffers()]
     mine = {name: f"{name}: {tuple(t.shape)} {t.dtype}{' trained' * t.requires_grad}" for name, t in tensors}
-    mine |= {name: f"{mine[name]}, strides {t.stride()}" for name, t in tensors if not t.is_contiguous()}
+    strides = {name: p.stride() for name, p in module.named_parameters() if not p.is_contiguous()}  # as gradients lie
+    mine |= {name: f"{mine[name]}, strides {of_it}" for name, of_it in strides.items()}
     everyone: list[dict[str, str]] = [{}] * group.size()
     dist.all_gather_object(everyone, mine, group=group)
     for rank, theirs in enumerate(everyone):

@@ -74,9 +74,9 @@ class DistributedDataParallel(Replica):
             raise ValueError(f"bucket_cap_mb is {bucket_cap_mb!r}; give a positive number of MiB")
         if compressor is not None:
             _check(compressor, algorithm, find_unused)
-        super().__init__(module, unused=unused, broadcast_buffers=broadcast_buffers, group=group)
         if optimizer is not None:
             _check_steps_nothing_else(optimizer, module)
+        super().__init__(module, unused=unused, broadcast_buffers=broadcast_buffers, group=group)
         self.bucket_cap_mb, self.algorithm, self.optimizer = bucket_cap_mb, algorithm, optimizer
         self.find_unused, self.compressor = find_unused, compressor
         self._with_data, self._is_sum = self.group.size(), compressor is None  # or a mean, and not an exact one

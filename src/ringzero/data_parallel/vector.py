@@ -29,11 +29,6 @@ def is_held(parameter: Parameter) -> bool:
     return any(now > alone for now, alone in zip(_holders(parameter), _NOBODY, strict=True))
 
 
-def _strides_without_gaps(tensor: torch.Tensor) -> tuple[int, ...]:
-    """The strides of ``tensor``, or without its gaps, where it has some."""
-    return torch.empty_like(tensor, device="meta").stride()
-
-
 class Vector:
     """``parameters``, all of one type and device, by name, and one 1-D buffer for the gradients of all of them.
 
@@ -51,7 +46,8 @@ class Vector:
     def __init__(self, parameters: Mapping[str, Parameter], ranks: int):
         self.parameters, self.ranks = dict(parameters), ranks
         self._shapes = {p: p.shape for p in self.parameters.values()}  # a parameter may be empty later, in ZeRO stage 3
-        self._strides = {} if self.in_rows else {p: _strides_without_gaps(p) for p in self._shapes if p.dim() > 1}
+        lies = torch.contiguous_format if self.in_rows else torch.preserve_format
+        self._strides = {p: torch.empty_like(p, device="meta", memory_format=lies).stride() for p in self._shapes}
         self.gradient: torch.Tensor | None = None
         self.views: dict[Parameter, torch.Tensor] = {}
         self.expect_gradients()
@@ -67,9 +63,9 @@ class Vector:
         like = next(iter(self._shapes))
         self.gradient = torch.empty(sum(sizes), dtype=dtype or like.dtype, device=like.device)
         parts = self.gradient.split(sizes)
-        self.views = {p: part.view(shape) for (p, shape), part in zip(self._shapes.items(), parts, strict=True)}
-        self.views |= {p: self.views[p].as_strided(self._shapes[p], strides) for p, strides in self._strides.items()}
-        del parts
+        of_each = zip(self._shapes.items(), parts, strict=True)
+        self.views = {p: part.as_strided(shape, self._strides[p]) for (p, shape), part in of_each}
+        del parts, of_each
         self._references = self._held()
         return self.gradient
 

@@ -55,10 +55,14 @@ class TracedWork(dist.Work):
     def is_completed(self):
         """Whether it is over; then the program may use the result without ``wait``."""
         over = self._work.is_completed()
-        if over and self._work.is_success():
-            offset, self._offset = self._offset, None
+        for offset in self._take() if over and self._work.is_success() else ():
             self._recorder.has_ended(offset)
         return over
+
+    def _take(self):
+        """Where it is recorded, once: waiting again changes nothing."""
+        offset, self._offset = self._offset, None
+        return (offset,)
 
     def is_success(self):
         return self._work.is_success()
@@ -124,8 +128,11 @@ class TracedBatch(TracedWork):
         self._parts = parts
 
     def wait(self, *timeout, **named):
+        return self._recorder.waited(self._take(), partial(self._work.wait, *timeout, **named))
+
+    def _take(self):
         parts, self._parts = self._parts, ()
-        return self._recorder.waited(parts, partial(self._work.wait, *timeout, **named))
+        return parts
 
 
 for _class in (TracedMessage, TracedWork, TracedFuture, TracedBatch):

@@ -24,7 +24,8 @@ def not_written(name: str) -> str:
 def nothing_proved(run: Run, built_from: tuple[str, ...]) -> str | None:
     """Why a run that came back counts for nothing: it did not do the work itself, or left some undone; else None."""
     rule = f"build it from {' and '.join(built_from)}" if built_from else "it is to send nothing"
-    library, whose = (("send", "recv", "header"), "torch's ") if LIBRARY in built_from else ((), "")
+    library = ("send", "recv", "header") if LIBRARY in built_from else ()
+    whose = "torch's " if library else ""
     # Who builds with collectives may wait for all, in vain mostly; who builds collectives is to build that, too.
     waits = () if built_from == BY_HAND else ("barrier",)
     for rank, operations in enumerate(run.operations):
@@ -71,11 +72,10 @@ def unwaited(run: Run) -> str | None:
         for op in operations:
             if op.end is None and not op.given:  # torch's own DDP waits where no record shows it
                 alike = [other.end is None for other in operations if (other.kind, other.peer) == (op.kind, op.peer)]
-                few = f"{sum(alike)} of its {len(alike)} {op.kind}s"
-                what = {"send": f" to rank {op.peer}", "recv": f" from rank {op.peer}"}.get(op.kind, "")
-                what = f"its {op.kind}{what}" if all(alike) else f"{few}{what}"
+                what = f"its {op.kind}" if all(alike) else f"{sum(alike)} of its {len(alike)} {op.kind}s"
+                direction = {"send": f" to rank {op.peer}", "recv": f" from rank {op.peer}"}.get(op.kind, "")
                 return (
-                    f"rank {rank} never called wait() on {what}, {op.line}: "
+                    f"rank {rank} never called wait() on {what}{direction}, {op.line}: "
                     "the data may not be there yet, or may be overwritten on its way"
                 )
     return None
